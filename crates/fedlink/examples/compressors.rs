@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Two updates of each of two scenarios, after 20 rounds: IID data with Adam, and two classes on a device
-//! with AdaGrad, otherwise as in the presets `fig1` and `fig2`. The share is ⟨v, v̂⟩²/(‖v‖²·‖v̂‖²): what the
-//! best multiple of v̂ explains of v. For a projection it is ‖v̂‖²/‖v‖², for an unbiased scheme 1/(1 + ω) in
-//! the mean.
+//! with AdaGrad, otherwise as in the presets `fig1` and `fig2`. The share is ⟨v, v̂⟩²/(‖v‖²·‖v̂‖²), the part
+//! of ‖v‖² that the best multiple of v̂ explains. For a projection it is ‖v̂‖²/‖v‖², for an unbiased scheme
+//! 1/(1 + ω) on average.
 
 use fedlink::base::kernels::norm;
 use fedlink::base::rng::{Purpose, stream};
@@ -24,7 +24,7 @@ use toml::Table;
 
 const BUDGETS: [f64; 4] = [1500.0, 3000.0, 12_000.0, 36_833.0];
 
-/// What is compared: a scheme and one key of its table.
+/// The schemes that are compared, each with one key of its table.
 const SCHEMES: &[(&str, &[(&str, &str)])] = &[
     ("d-sgd", &[]),
     ("stc", &[]),

@@ -1,10 +1,10 @@
-//! What each policy takes to decide a round:
+//! The server's processor time per round, by policy:
 //! `cargo run --release -p fedlink --example policy_cost [M [NAME…]]`.
 //!
-//! Only the server's part is timed: who trains, who is scheduled, and the grants. It is the processor time of
-//! the thread, the least of many rounds, so that other work on the machine counts little. A policy that
-//! schedules everybody is timed at K = M. One whose state over all devices is too large for the machine, or
-//! that a server of nodes cannot run, is named with its error.
+//! Only the server's part is timed: selection of trainers, scheduling, and grants. The time is the processor
+//! time of the thread, the minimum over many rounds, so that other load on the machine has little effect. A
+//! policy that schedules all devices is timed at K = M. If the state of a policy over all devices is too
+//! large for the machine, or if a server of nodes cannot run it, its row shows the error.
 
 use cpu_time::ThreadTime;
 use fedlink::parts::Parts;

@@ -1,5 +1,5 @@
-//! How many bits payloads have beyond ⌈log2 C(d,q)⌉ + 33, by exact integers: the table of
-//! `docs/wire-format.md`, which `cargo xtask docs` writes there.
+//! The bits of payloads beyond ⌈log2 C(d,q)⌉ + 33, by exact integers: the table of `docs/wire-format.md`,
+//! which `cargo xtask docs` writes there.
 //!
 //! ```text
 //! cargo run --package fedlink --example wire_overhead

@@ -183,7 +183,7 @@ fn stack(value: f32, symbols: &[(u64, u64)]) -> Vec<u8> {
     number.to_be_bytes().into_iter().skip_while(|&byte| byte == 0).collect()
 }
 
-/// With q = 5 among 20, three digits encode how many are missing: 6 is one less than 7.
+/// With q = 5 among 20, three digits encode the number of missing entries: 6 is one less than 7.
 fn seven_of_five() -> Vec<u8> {
     let theta = SLOTS * 5 / 16 + 1;
     let square = |u: u64| u * u / SLOTS + 1;

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors of the library.
 
 use crate::base::state::CheckpointError;
 use crate::compress::wire::WireError;
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The configuration asks for something impossible.
+    /// The configuration is impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The data set could not be loaded.
@@ -57,7 +57,7 @@ pub enum Error {
         round: u64,
         /// Its number, counted from 0.
         device: u32,
-        /// What is wrong with it.
+        /// The contradiction or the invalid value.
         problem: String,
     },
     /// A report is not a finite number.
@@ -67,29 +67,29 @@ pub enum Error {
         round: u64,
         /// The device.
         device: u32,
-        /// What it reported.
+        /// The reported value.
         value: f32,
     },
     /// A policy broke the rules of [`crate::schedule::Policy`].
     #[error("policy {name} broke its contract in round {round}: {problem}")]
     Policy {
-        /// What the policy is called in the configuration.
+        /// The name of the policy in the configuration.
         name: String,
         /// The round, counted from 1.
         round: u64,
-        /// What it did.
+        /// The rule that the policy broke.
         problem: String,
     },
     /// A custom compressor broke the rules of [`crate::compress::Compressor`].
     #[error("compressor {name} broke its contract in round {round}, device {device}: {problem}")]
     Compressor {
-        /// What the compressor is called in the configuration.
+        /// The name of the compressor in the configuration.
         name: String,
         /// The round, counted from 1.
         round: u64,
         /// Its number, counted from 0.
         device: u32,
-        /// What it did.
+        /// The rule that the compressor broke.
         problem: String,
     },
     /// A task could not train or evaluate.

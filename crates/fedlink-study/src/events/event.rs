@@ -94,7 +94,7 @@ pub enum Event {
     Stage {
         /// `screen`, `tune`, `race`, `confirm` or `vary`.
         stage: String,
-        /// What the stage does, with its numbers.
+        /// The stage's task, with its numbers.
         text: String,
         /// The candidates that enter it.
         candidates: usize,

@@ -1,4 +1,4 @@
-//! Shares by how long each device waits between its updates.
+//! Weights by the interval between a device's updates.
 
 use super::{Aggregator, Contribution, Delta, equal_shares, weighted_sum};
 use crate::base::state::{MAX_COUNT, Persist, State, StateError};
@@ -36,7 +36,7 @@ impl PartConfig for ByIntervalConfig {
 /// that ω/M·q is 1/M for all. Weights do not add up to 1 in a round. Policies that give weights of their own
 /// (`optimal`, `importance`, `lyapunov` …) keep them. Source: Wang and Ji, *A Lightweight Method for Tackling
 /// Unknown Participation Statistics in Federated Averaging* (2024), after its abstract and as we read it; the
-/// cut-off is ours to choose. Invariants: 1 ≤ ω ≤ cutoff. State: three numbers a device.
+/// cut-off is ours to choose. Invariants: 1 ≤ ω ≤ cutoff. State: three numbers per device.
 #[derive(Clone, Debug)]
 pub struct ByInterval {
     cutoff: u64,
@@ -48,7 +48,7 @@ pub struct ByInterval {
 struct Gaps {
     /// Rounds of all gaps that have ended.
     sum: u64,
-    /// How many those are.
+    /// The number of those intervals.
     count: u64,
     /// Rounds since the last one ended.
     running: u64,

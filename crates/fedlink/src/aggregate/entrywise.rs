@@ -4,7 +4,7 @@ use super::{Contribution, Delta};
 use crate::compress::{SparseUpdate, Values};
 
 /// The step whose entries are `middle` of the `k` values of each entry in ascending order, for entries that
-/// somebody sent.
+/// at least one device sent.
 pub(super) fn entry_by_entry<'a>(
     contributions: &[Contribution<'a>],
     k: usize,
@@ -50,7 +50,7 @@ mod tests {
         prop::collection::vec(update, 1..8)
     }
 
-    /// Adds what `rule` makes of the updates of `k` devices to `theta`.
+    /// Adds the result of `rule` for the updates of `k` devices to `theta`.
     fn apply(mut rule: impl Aggregator, theta: &mut [f32], updates: &[Encoded], k: usize) {
         let contributions: Vec<Contribution> =
             updates.iter().map(|update| Contribution { update, weight: 0.0, factor: 1.0 }).collect();

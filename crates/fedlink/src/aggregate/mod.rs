@@ -80,7 +80,7 @@ pub trait Aggregator: Persist + Send {
     fn weights(&self, devices: usize, samples: &dyn Fn(usize) -> usize) -> Vec<f32>;
 
     /// The weights of the updates of these devices in this round; by default those of [`Self::weights`]. They
-    /// are ≥ 0, and need not add up to 1 where a rule corrects how often devices take part.
+    /// are ≥ 0, and need not add up to 1 where a rule corrects for the participation of devices.
     fn weights_of(&self, devices: &[DeviceId], samples: &dyn Fn(usize) -> usize) -> Vec<f32> {
         self.weights(devices.len(), samples)
     }

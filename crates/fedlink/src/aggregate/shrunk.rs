@@ -28,7 +28,7 @@ impl PartConfig for ShrunkConfig {
     }
 }
 
-/// Δ̄_i = Σ_m Δ̂_{m,i}/(N_i + κ), N_i being the number of devices that sent entry i; entries that nobody
+/// Δ̄_i = Σ_m Δ̂_{m,i}/(N_i + κ), N_i being the number of devices that sent entry i; entries that no device
 /// sent stay.
 ///
 /// A mean over K devices divides every entry by K, also where one device alone sent it: with sparse updates
@@ -39,7 +39,7 @@ impl PartConfig for ShrunkConfig {
 ///
 /// Source: our derivation (empirical Bayes). Devices count alike: weights that a policy gives are not used.
 /// Invariants: κ = 0 is the mean over the senders; where supports are disjoint it is the mean over the K
-/// devices with the server rate K/(1+κ); no entry leaves the range of zero and what was sent.
+/// devices with the server rate K/(1+κ); no entry leaves the range of zero and the values sent.
 ///
 /// ```
 /// let text = "[learn]\naggregate = \"shrunk\"\nshrunk.kappa = 2.0";

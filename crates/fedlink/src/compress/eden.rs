@@ -4,15 +4,16 @@
 //! d′ = 2^⌈log2 d⌉; v is filled up with zeros to d′ entries, multiplied by random signs D that both ends draw
 //! from their shared stream, and by the Hadamard matrix: x = H·D·v/√d′, ‖x‖ = ‖v‖. Whatever v is, the entries
 //! of x are nearly normal with variance ‖v‖²/d′. Both ends draw n of the d′ places, too; only those are
-//! coded, each with b bits. Back at the server the entries beyond d are known to be zero, so that what the
-//! code adds there does no harm: n places out of d′ are worth as much as n out of d would be.
+//! coded, each with b bits. Back at the server the entries beyond d are known to be zero, so that the code's
+//! error there does no harm: n places out of d′ are worth as much as n out of d would be.
 //!
 //! # Bias
 //! Over uniform rotations the unbiased scale is exact, E\[v̂\] = v. Over H·D it is so only nearly: with few
 //! entries that matter x has few values. The measured bias ‖E\[v̂\] − v‖ at d = 4096 and n = d is below
 //! 0.01·‖v‖ for one entry alone, for normal entries and for their cubes, and 0.06·‖v‖ for six equal entries
-//! above a floor of a hundredth of them (a test measures all four). What the scheme declares is therefore not
-//! "unbiased" but what holds for every update: since ⟨v̂, v⟩ = ‖x_s‖²/p exactly, E‖v̂ − v‖² = E‖v̂‖² − ‖v‖².
+//! above a floor of a hundredth of them (a test measures all four). The scheme therefore does not declare
+//! "unbiased", but the equation that holds for every update: since ⟨v̂, v⟩ = ‖x_s‖²/p exactly, E‖v̂ − v‖² =
+//! E‖v̂‖² − ‖v‖².
 //!
 //! # Bounds
 //! Let x_s be the n coded entries, c their centroids, c₁ and c_L the smallest and the largest one. As every
@@ -21,17 +22,16 @@
 //!
 //! > unbiased scale: E‖v̂ − v‖² ≤ (d′·(c_L/c₁)² − 1)·‖v‖²; projection: δ ≥ (c₁/c_L)²/d′.
 //!
-//! Both are far from what happens. With Lloyd's distortion D_b = 0.36338, 0.11748, 0.034548, 0.009501 the
-//! error is that of n normal numbers among d′, and orthogonal to v; of it, the first d entries have their
-//! share:
+//! Both are loose. With Lloyd's distortion D_b = 0.36338, 0.11748, 0.034548, 0.009501 the error is that of n
+//! normal numbers among d′, and orthogonal to v; of it, the first d entries have their share:
 //!
 //! > ω ≈ (d′/(n·(1 − D_b)) − 1)·d/d′ and δ ≈ 1/(1 + ω), which is (n/d)·(1 − D_b) for d = d′.
 //!
 //! # Audit
 //! Of a scale A > 0 that arrives: unbiased, A = ‖x_s‖²/⟨c, x_s⟩ lies between ‖x_s‖/‖c‖ and ‖x_s‖/c₁, so that
 //! ‖v‖ ≥ ‖x_s‖ ≥ c₁·A, and ‖v‖ ≤ ‖c‖·A if all places were coded. Projection: ‖v‖ ≥ ‖v̂‖, and ‖v‖ ≤ A·‖w‖²/c₁
-//! if all were, w being what the centroids alone come to. The places of another budget are another draw: of
-//! ‖v̂(R\*)‖ nothing is certain, unless R\* has the same n.
+//! if all were, with w the decoded vector of the centroids alone. The places of another budget are another
+//! draw: of ‖v̂(R\*)‖ nothing is certain, unless R\* has the same n.
 
 use super::audit::{Evidence, unrounded};
 use super::wire::{Coder, WireError};
@@ -70,7 +70,7 @@ pub struct Eden {
     pub scale: Scale,
 }
 
-/// What the scale of [`Eden`] is chosen for.
+/// The target that the scale of [`Eden`] is chosen for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -204,8 +204,8 @@ impl Eden {
         if symbol >> (self.bits - 1) & 1 == 0 { centroid } else { -centroid }
     }
 
-    /// w: what the centroids come to without a scale, the first d entries of them rotated back; for the
-    /// unbiased scale times d′/n. It is written to `values`.
+    /// w: the first d entries of the centroids rotated back, without a scale; for the unbiased scale times
+    /// d′/n. It is written to `values`.
     fn unscaled(&self, context: &Context, symbols: &[u8], work: &mut Rotation, values: &mut Vec<f32>) {
         let (dim, all) = (context.dim, padded(context.dim));
         let mut stream = context.shared();
@@ -354,7 +354,7 @@ impl Compressor for Eden {
     }
 }
 
-/// What the roundings of a transform change a norm by, relatively, and more.
+/// A bound on the relative change of a norm by the roundings of a transform.
 const ROTATED: f64 = 1e-4;
 
 impl Codec for Eden {

@@ -1,7 +1,7 @@
-//! What a scheme guarantees of what it sends, beside its bits.
+//! The guarantees of a scheme for its output, besides the bits.
 
-/// What holds of v̂ at a level, for every update v of d numbers. Expectations are over the random numbers of
-/// the scheme; without any, they are what always holds. All of it is up to the rounding of `f32`.
+/// The properties of v̂ at a level, for every update v of d numbers. Expectations are over the random numbers
+/// of the scheme; a scheme without any has the properties always. All hold up to the rounding of `f32`.
 ///
 /// The level is taken as given. Where it follows from the draw (a scheme whose length depends on the data), a
 /// budget that cuts off unlucky draws leaves a bias that this does not describe; the scheme's file says so.
@@ -25,7 +25,7 @@ impl Properties {
     pub const UNKNOWN: Self =
         Self { unbiased: false, omega: None, delta: None, projection: false, homogeneous: false };
 
-    /// The properties in words; ω and δ hold where they were asked for.
+    /// The properties in words; ω and δ hold for the d and the level of the example.
     pub(super) fn in_words(&self) -> String {
         let (dim, level) = super::EXAMPLE;
         let mut words = vec![if self.unbiased { "unbiased" } else { "biased" }.to_owned()];
@@ -41,7 +41,7 @@ impl Properties {
         words.join("; ")
     }
 
-    /// A projection that keeps at least a share δ of ‖v‖² in the mean.
+    /// A projection that keeps at least a share δ of ‖v‖² on average.
     pub fn projection(delta: f64) -> Self {
         let (omega, delta) = (Some(1.0 - delta), Some(delta));
         Self { unbiased: false, omega, delta, projection: true, homogeneous: true }

@@ -1,13 +1,13 @@
 //! QSGD: every entry rounded at random to a multiple of ‖v‖/s; unbiased at a given s.
 //!
-//! # What fits
+//! # Length
 //! The length of a payload depends on the data and on the draw: more steps, more entries that are not zero. A
 //! device therefore encodes. It goes up through the numbers of steps s ∈ {⌊2^(j/4)⌋} = {1, 2, 3, 4, 5, 6, 8,
 //! …, 2¹⁵} with the same uniform numbers for all, and sends the last one before the first whose payload is
 //! longer than the budget. The bits of s are the most that any number of steps up to s took: r(s) ≤ R <
 //! r(next s) to the bit. (A search by halves would take fewer encodings, but lengths do not rise strictly,
-//! and what fits would not be well defined. The short payloads come first, so that all encodings take about
-//! three times as long as the last.)
+//! and the largest level that fits would not be well defined. The short payloads come first, so that all
+//! encodings take about three times as long as the last.)
 //!
 //! **Bias.** At a given s the scheme is unbiased. Within a budget it is not: s depends on the draw. A draw
 //! with more entries than the mean may have to take fewer steps, and one that does not fit at s = 1 is
@@ -17,9 +17,9 @@
 //! biased.
 //!
 //! # Audit
-//! What arrives names s and the unit ‖v‖/s. So **‖v‖ is known**, up to rounding, and a report of it must be
-//! that. With the same budget alone and on the air, ‖v̂‖ is what was reported, to the bit. For another
-//! budget, let s\* be its steps: |v̂_i| ≤ |v_i| + ‖v‖/s\*, so ‖v̂(s\*)‖ ≤ (1 + √d)·‖v‖; from below nothing,
+//! The payload names s and the unit ‖v‖/s. So **‖v‖ is known**, up to rounding, and a report of it must be
+//! that. With the same budget alone and on the air, ‖v̂‖ equals the report, to the bit. For another budget,
+//! let s\* be its steps: |v̂_i| ≤ |v_i| + ‖v‖/s\*, so ‖v̂(s\*)‖ ≤ (1 + √d)·‖v‖; there is no lower bound,
 //! since it may be silent.
 
 use super::audit::{Evidence, IMPOSSIBLE, unrounded};
@@ -46,8 +46,8 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Qsgd>();
 ///
 /// Source: Alistarh et al., *QSGD* (2017), arXiv 1610.02132, with the 2-norm and an entropy code of our own.
 /// Invariants: no level above s; at given s v̂ of a·v is a·v̂; the payload is no longer than the budget. The
-/// s that fits may differ between v and a·v: the unit is part of the number that a payload is, whose digits
-/// may be one more.
+/// largest s that fits may differ between v and a·v: the unit is part of the number that a payload encodes,
+/// which may have one more digit.
 ///
 /// ```
 /// use fedlink::compress::{Compressor, Context, Encoded, Qsgd, Scratch};
@@ -77,8 +77,8 @@ impl PartConfig for Qsgd {
     }
 }
 
-/// Writes what is left of `update` with s steps to `indices` and `grid`: entry i is rounded up if
-/// `uniforms[i]` is below the fraction.
+/// Writes `update` quantized to s steps to `indices` and `grid`: entry i is rounded up if `uniforms[i]` is
+/// below the fraction.
 fn quantize(
     update: &[f32],
     norm: f64,
@@ -127,7 +127,7 @@ impl Compressor for Qsgd {
         for steps in steps().take_while(|_| dim > 0) {
             let mut grid = take_grid(&mut trial);
             quantize(update, norm, steps, uniforms, &mut trial.indices, &mut grid);
-            // A unit with fewer digits than others would bias what is sent.
+            // A unit with fewer digits than others would bias the upload.
             let is_coarse = steps > 1 && norm > 0.0 && grid.unit < f32::MIN_POSITIVE;
             let bits = coder.encode_grid(dim, &trial.indices, &grid, &mut payload);
             trial.values = Values::Grid(grid);
@@ -172,7 +172,7 @@ impl Compressor for Qsgd {
         match ask {
             Ask::Norm => low..=high,
             Ask::CompressedNorm if alone == context.budget => {
-                // It sends what it reported on.
+                // The upload is the vector that the device reported on.
                 let norm = f64::from(received.norm());
                 norm..=norm
             }

@@ -37,7 +37,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<RandK>();
 /// use fedlink::base::rng::{Purpose, stream};
 /// use fedlink::base::units::Bits;
 /// let (known, mut sent) = (Context::new(4, Bits(70.0)), Encoded::default());
-/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from what they know
+/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from their common knowledge
 /// let scheme = RandK::default();
 /// let spent = scheme.encode(&[1.0; 4], &known, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(spent, Spent::new(Bits(64.0), 2));

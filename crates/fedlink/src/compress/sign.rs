@@ -41,7 +41,7 @@ pub const ENTRY: Entry<dyn Compressor> = Entry::of::<Sign>();
 /// use fedlink::base::rng::{Purpose, stream};
 /// use fedlink::base::units::Bits;
 /// let (known, mut sent) = (Context::new(4, Bits(40.0)), Encoded::default());
-/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from what they know
+/// let mut unused = stream(0, Purpose::Sparsify, 0, 0); // both ends draw from their common knowledge
 /// let update = [3.0, -1.0, 0.0, -4.0];
 /// let spent = Sign {}.encode(&update, &known, &mut unused, &mut Scratch::default(), &mut sent);
 /// assert_eq!(spent, Spent::new(Bits(36.0), 4));

@@ -1,27 +1,27 @@
 //! Sparse ternary compression: the signs of the largest entries and one magnitude.
 //!
-//! # How many entries fit
+//! # The number of entries that fit
 //! r(q) = log2 C(d,q) + q + 32 does not rise all the way to q = d. As
 //!
 //! > r(q+1) − r(q) = 1 + log2((d−q)/(q+1)) ≥ 0  if and only if  3·q ≤ 2·d − 1,
 //!
 //! it rises up to Q = ⌈2d/3⌉, where it is about d·log2 3 bits, and falls from there to r(d) = d + 32 bits for
 //! the signs of everything. The scheme uses 0 ≤ q ≤ Q only. On that range "the largest q that fits" has one
-//! meaning, r(q) ≤ R < r(q+1) for all q < Q, and whoever has to send fewer entries than q spends fewer bits.
-//! (r(Q) = r(Q−1) where 3·Q = 2·d + 2; Q is then the larger of two q that cost the same.)
+//! meaning, r(q) ≤ R < r(q+1) for all q < Q, and an update with fewer entries than q takes fewer bits. (r(Q)
+//! = r(Q−1) where 3·Q = 2·d + 2; Q is then the larger of two q that cost the same.)
 //!
 //! # Audit
 //! Let x₁ ≥ x₂ ≥ … ≥ x_d ≥ 0 be the magnitudes of an honest device's update v, S_k the sum of the first k. If
 //! c ≥ 1 entries ±μ arrive, then x_c > 0 and S_c = c·μ. That is all there is to know if c = q, or if the
 //! device may have had to send less than q (`compress.budget = "wire"`). If it sends exactly q whenever it
-//! has q entries that are not zero, c < q means that what arrived is **complete**: x_k = 0 for all k > c.
-//! If nothing arrives of a budget for q ≥ 1, v = 0.
+//! has q entries that are not zero, c < q means that the received vector is **complete**: x_k = 0 for all k >
+//! c. If nothing arrives of a budget for q ≥ 1, v = 0.
 //!
 //! **‖v‖ reported.** Σ x² ≥ c·μ² over the kept entries by Cauchy–Schwarz, with equality if all are μ. From
 //! above: let m = x_c. The squares of the kept entries are largest if one of them takes all that the others
 //! leave above m, and each of the d − c others is at most m, so that ‖v‖² ≤ (c·μ − (c−1)·m)² + (c−1)·m² +
-//! (d−c)·m². This is convex in m on 0 ≤ m ≤ μ, hence largest at an end: c²·μ² at m = 0 (one entry stands
-//! out), d·μ² at m = μ (all are equal):
+//! (d−c)·m². This is convex in m on 0 ≤ m ≤ μ, hence largest at an end: c²·μ² at m = 0 (one entry dominates),
+//! d·μ² at m = μ (all are equal):
 //!
 //! > μ·√c ≤ ‖v‖ ≤ μ·√max(c², d), and ‖v‖ ≤ c·μ if complete.
 //!
@@ -195,8 +195,8 @@ impl SparseScheme for Stc {
     }
 }
 
-/// How many of the descending `magnitudes` have the most energy S²/q with one value for all, S being their
-/// sum; the fewest of equals, and at least 1. And that energy.
+/// The number of the descending `magnitudes` that have the most energy S²/q with one value for all, S being
+/// their sum; the smallest of equals, and at least 1. And that energy.
 ///
 /// A further magnitude x raises S²/q if and only if x > S·(√(1 + 1/q) − 1), about half of the mean S/q.
 pub(super) fn best_prefix(magnitudes: &[f32]) -> (usize, f64) {

@@ -24,7 +24,7 @@ pub struct LinkBudget {
     pub overhead: f64,
 }
 
-/// What a physical link budget is made of; each as the key of its name in `[radio]`.
+/// The values of a physical link budget; each has the name of its key in `[radio]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the keys of the configuration document them")]
 pub struct PhysicalBudget {

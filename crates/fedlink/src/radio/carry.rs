@@ -6,23 +6,23 @@ use super::{Combining, Known, Links, Radio, RadioParts};
 use crate::base::rng::{Purpose, stream};
 use crate::base::units::{Airtime, DeviceId};
 
-/// What became of an upload on its way.
+/// The fate of an upload on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Carried {
     /// Whether it arrived.
     pub delivered: bool,
-    /// How long the device sent, repetitions counted.
+    /// The time for which the device sent, including repetitions.
     pub airtime: Airtime,
 }
 
 impl Radio {
-    /// What becomes of the upload of a scheduled device in round `t`, by the channel as it is.
+    /// The fate of a scheduled device's upload in round `t`, by the true channel.
     ///
     /// With estimates that are not exact it is lost if the channel carries less than the bits that were
     /// granted; besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A
     /// packet that is lost is sent again, up to `radio.attempts` times in all, over the same channel: fading
-    /// is constant in a round. What was received before helps as [`Combining`] has it.
+    /// is constant within a round. Earlier receptions help by the rule of [`Combining`].
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         self.carry_of(&self.band(), t, device, grant, links.gains[device.index()], &links.known)
     }
@@ -42,25 +42,26 @@ impl Radio {
         if grant.budget.0 <= 0.0 {
             return Carried { delivered: true, airtime: grant.airtime };
         }
-        // How far the channel is from what was counted on.
+        // The true gain relative to the gain that the grant counted on.
         let counted_on = csi.backoff * known.gain(device);
         let ratio = if counted_on > 0.0 { gain / counted_on } else { 0.0 };
         let power = known.power(device);
         let by_threshold = loss
             .threshold
             .map_or(0.0, |m| -libm::expm1(-m * budget.noise / (grant.power.0 * self.mean_gain(t, device))));
-        // The SNR that the bits were chosen for, whatever the access scheme made of power and band, times
-        // that.
+        // The SNR that the bits were chosen for (power and band of the access scheme included), times that
+        // ratio.
         let snr = if rate.is_soft() { ratio * snr_of(&**rate, grant) } else { 0.0 };
         let mut rng = stream(*seed, Purpose::Packet, t, u64::from(device.0));
-        // What is decoded from some transmissions is decoded from more of them: one draw for all.
+        // One draw for all attempts: if a packet is decoded from some transmissions, it is decoded from more
+        // of them.
         let one_draw = (loss.combining != Combining::None && rate.is_soft()).then(|| rng.uniform());
         for sent in 1..=loss.attempts {
             let (stronger, longer) = loss.combining.of(sent);
             if !csi.is_perfect() && !rate.is_soft() {
                 let link = self.uplink(stronger * gain * power.0 / budget.noise, power, &**rate, &[]);
                 let carried = access.carried(grant, &link, stronger * ratio, longer, band);
-                // The budget is what the estimate promised; a hair for rounding.
+                // The budget follows from the estimate; the factor allows for rounding.
                 if carried < grant.budget.0 * (1.0 - 1e-12) {
                     continue;
                 }

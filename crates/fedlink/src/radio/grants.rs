@@ -8,7 +8,7 @@ use crate::base::units::{Airtime, Bits, DeviceId, Symbols};
 impl Radio {
     /// The links of some devices as the server knows them, handed to `call`.
     fn with_uplinks<R>(&self, devices: &[DeviceId], known: &Known, call: impl FnOnce(&[Uplink]) -> R) -> R {
-        // Where only capacities are known they stand for the rate.
+        // Where only capacities are known, they replace the rate.
         let measured: Vec<PerSymbol> = devices.iter().map(|&m| PerSymbol(known.capacity(m))).collect();
         let links: Vec<Uplink> = devices
             .iter()
@@ -21,7 +21,7 @@ impl Radio {
         call(&links)
     }
 
-    /// What each of the scheduled `devices` may use of the round, by the weights of their shares of bits.
+    /// The resources of the round that each of the scheduled `devices` may use, by the weights of their bits.
     pub fn grant(&self, devices: &[DeviceId], weights: &[f64], known: &Known) -> Vec<Grant> {
         self.grant_of(&self.band(), devices, weights, known)
     }
@@ -41,8 +41,8 @@ impl Radio {
         })
     }
 
-    /// What each of the scheduled `devices` may use if each has ⌊n/K⌋ symbols, however many there are; a
-    /// payload of fixed size takes the time that it takes.
+    /// The resources that each of the scheduled `devices` may use if each has ⌊n/K⌋ symbols, however many
+    /// devices there are; the time of a payload of fixed size follows from its bits.
     pub fn grant_slots(&self, devices: &[DeviceId], known: &Known) -> Vec<Grant> {
         if self.parts.payload.is_some() {
             return self.grant(devices, &vec![1.0; devices.len()], known);
@@ -52,7 +52,7 @@ impl Radio {
         devices.iter().map(|&device| self.transfer(&grant, device, known)).collect()
     }
 
-    /// What `device` may use if it sends in the place of the one that `grant` was for.
+    /// The resources that `device` may use if it replaces the device that `grant` was for.
     pub fn transfer(&self, grant: &Grant, device: DeviceId, known: &Known) -> Grant {
         self.transfer_of(&self.band(), grant, device, known)
     }
@@ -65,7 +65,8 @@ impl Radio {
         self.with_uplinks(&[device], known, |links| self.parts.access.transfer(grant, &links[0], band))
     }
 
-    /// How long a device sends a payload of fixed size; where devices send at the same time, among K like it.
+    /// The time that a device needs for a payload of fixed size; where devices send at the same time, among K
+    /// like it.
     pub fn payload_airtime(&self, device: DeviceId, known: &Known) -> Airtime {
         let copies = if self.sends_together() { self.parts.k } else { 1 };
         let grants = self.grant(&vec![device; copies], &vec![1.0; copies], known);

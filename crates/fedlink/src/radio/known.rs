@@ -12,16 +12,16 @@ pub struct Links {
     pub known: Known,
 }
 
-/// What the server knows of the uplink in one round, by device. A device that may not send
-/// has a zero-gain link.
+/// The server's knowledge of the uplink in one round, by device. A device that may not send has a zero-gain
+/// link.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Known {
     /// The power gain β·ĝ, as estimated.
     pub gains: Vec<f64>,
-    /// C_m, bits a symbol at the device's transmit power if it has the whole band.
+    /// C_m, bits per symbol at the device's transmit power if it has the whole band.
     pub capacities: Vec<f64>,
-    /// P_m, what each device sends with if it is scheduled.
+    /// P_m, the power of each device if it is scheduled.
     pub powers: Vec<f64>,
     /// The SNR that rates are chosen for, at that power over the whole band; empty if only capacities are
     /// known.
@@ -31,8 +31,8 @@ pub struct Known {
 }
 
 impl Known {
-    /// Links with these gains and capacities, one of each per device, that all send with `power`: what is
-    /// known where capacities are measured.
+    /// Links with these gains and capacities, one of each per device, that all send with `power`: the
+    /// server's knowledge where capacities are measured.
     pub fn new(gains: Vec<f64>, capacities: Vec<f64>, power: Power) -> Self {
         assert_eq!(gains.len(), capacities.len(), "one gain and one capacity for each device");
         let powers = vec![power.0; gains.len()];
@@ -70,7 +70,7 @@ impl Known {
         &self.blocks[device.index() * each..(device.index() + 1) * each]
     }
 
-    /// The first device whose gain or capacity is not a finite number ≥ 0, and what it is.
+    /// The first device whose gain or capacity is not a finite number ≥ 0, and a description of that value.
     pub(crate) fn check(&self) -> Result<(), (DeviceId, String)> {
         for (what, values) in [("gain", &self.gains), ("capacity", &self.capacities)] {
             if let Some(m) = values.iter().position(|value| !(value.is_finite() && *value >= 0.0)) {
@@ -89,7 +89,7 @@ impl Known {
     }
 }
 
-/// Who knows what the links of a round would carry if another number of devices were scheduled.
+/// The capacities of a round's links if another number of devices were scheduled.
 pub trait CapacityAt: Send + Sync {
     /// C_m of a device in round `t` if `k` devices were scheduled, each with the power that this leaves it:
     /// that of a run with K = `k`, to the last bit. `k` is at least 1. Where capacities or SNRs were measured

@@ -4,14 +4,14 @@ use crate::base::units::Power;
 
 /// P = M·P̄/K: the transmit power of a scheduled device.
 ///
-/// A device that is scheduled K/M of the time then spends P̄ on average, which is what the average-power
-/// constraint allows. Policies that depend on the update do not schedule everyone equally often; the record
-/// of a run therefore reports what each device really spent.
+/// A device that is scheduled K/M of the time then spends P̄ on average, the limit of the average-power
+/// constraint. Policies that depend on the update do not schedule all devices equally often; the record of a
+/// run therefore reports the power that each device spent.
 pub fn transmit_power(devices: usize, k: usize, average: Power) -> Power {
     Power(devices as f64 * average.0 / k as f64)
 }
 
-/// C = log2(1 + g·P/σ²), bits a symbol.
+/// C = log2(1 + g·P/σ²), bits per symbol.
 ///
 /// Source: Shannon capacity of the complex Gaussian channel. Invariants: C ≥ 0, rising in g and P, falling
 /// in σ², and never infinite where g·P/σ² is finite.

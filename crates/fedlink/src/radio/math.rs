@@ -14,8 +14,8 @@ pub fn q_function(x: f64) -> f64 {
 
 /// Q⁻¹(p): the x with Q(x) = p, for p in (0, 1).
 ///
-/// Bisection down to neighboring floats, since it is asked for once in a run. Accurate to a few units in the
-/// last digit of x (as far as `erfc` is), for p down to the smallest float.
+/// Bisection down to neighboring floats, since a run needs it once. Accurate to a few units in the last digit
+/// of x (as far as `erfc` is), for p down to the smallest float.
 ///
 /// ```
 /// use fedlink::radio::math::{inverse_q, q_function};

@@ -17,7 +17,7 @@ pub enum MeanGains {
     Cell(Box<Cell>),
 }
 
-/// Bytes that a number and what follows it may take.
+/// Bytes that a number and its separators and comments may take.
 const BYTES_PER_NUMBER: u64 = 64;
 
 /// Reads the mean power gain of each of `devices` devices (`radio.mean_gains`).
@@ -36,7 +36,7 @@ pub fn read_numbers(path: &Path, devices: usize) -> Result<Vec<f64>, String> {
     parse(&text, devices).map_err(refuse)
 }
 
-/// The numbers of `text`, separated by white space or commas; what follows a `#` on a line is a comment.
+/// The numbers of `text`, separated by white space or commas; a `#` begins a comment that ends with its line.
 pub fn parse(text: &str, devices: usize) -> Result<Vec<f64>, String> {
     let mut gains = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -16,14 +16,14 @@ pub struct Radio {
     pub(super) parts: RadioParts,
 }
 
-/// What a [`Radio`] is made of.
+/// The components of a [`Radio`].
 #[non_exhaustive]
 pub struct RadioParts {
     /// M.
     pub devices: usize,
     /// K.
     pub k: usize,
-    /// How K falls from round to round, if it does.
+    /// The schedule by which K falls, if it does.
     pub decay: Option<Decay>,
     /// Power, noise, symbols and seconds.
     pub budget: LinkBudget,
@@ -31,19 +31,19 @@ pub struct RadioParts {
     pub fading: Box<dyn Fading>,
     /// Mean gains.
     pub mean_gains: MeanGains,
-    /// What the server knows.
+    /// The server's channel state information.
     pub csi: Csi,
     /// The transmit power of a device.
     pub power: Box<dyn PowerPolicy>,
-    /// What symbols carry.
+    /// The bits that symbols carry.
     pub rate: Box<dyn Rate>,
-    /// How the band is shared.
+    /// The rule by which devices share the band.
     pub access: Box<dyn Access>,
     /// Resource blocks that fade apart; 0: the channel is flat.
     pub blocks: usize,
-    /// What gets lost.
+    /// The rule for lost uploads.
     pub loss: Loss,
-    /// The bits of an upload, if they are what is fixed.
+    /// The bits of an upload, if these are fixed.
     pub payload: Option<Bits>,
     /// The run's seed.
     pub seed: u64,
@@ -79,7 +79,7 @@ impl Radio {
         decay.map_or(u128::from(t) * *k as u128, |decay| decay.turns_before(*k, t))
     }
 
-    /// What the scheduled devices share.
+    /// The resources that the scheduled devices share.
     pub fn band(&self) -> Band {
         Band { symbols: self.parts.budget.symbols }
     }
@@ -99,8 +99,8 @@ impl Radio {
         self.parts.budget.noise
     }
 
-    /// What a device sends with over a link of its mean gain: for the policies that do not depend on the
-    /// channel, what every scheduled device sends with.
+    /// The transmit power of a device over a link of its mean gain. Under a policy that does not depend on
+    /// the channel, every scheduled device sends with it.
     pub fn power(&self) -> Power {
         let mean_gain = self.mean_gain(0, DeviceId(0));
         self.parts.power.power(DeviceId(0), LinkGain { gain: mean_gain, mean_gain })
@@ -114,12 +114,12 @@ impl Radio {
         }
     }
 
-    /// What symbols carry.
+    /// The bits that symbols carry.
     pub fn rate(&self) -> &dyn Rate {
         &*self.parts.rate
     }
 
-    /// What of the channel the server knows.
+    /// The server's channel state information.
     pub fn csi(&self) -> Csi {
         self.parts.csi
     }
@@ -147,7 +147,7 @@ impl Radio {
         }
     }
 
-    /// The gain as the server estimates it.
+    /// The server's estimate of the gain.
     fn estimate(&self, t: u64, device: DeviceId, truth: f64) -> f64 {
         let RadioParts { csi, fading, seed, .. } = &self.parts;
         if csi.is_perfect() {
@@ -162,7 +162,7 @@ impl Radio {
         self.mean_gain(t, device) * estimate
     }
 
-    /// Why the fading law failed, if it has.
+    /// The reason why the fading law failed, if it has.
     pub(crate) fn failure(&self) -> Option<String> {
         self.parts.fading.failure()
     }
@@ -192,7 +192,7 @@ impl Radio {
                 links.push(truth, truth, capacity, sent);
                 continue;
             }
-            // The gain that a unit of what was measured stands for.
+            // The gain that one unit of the measurement means.
             let unit = if fading.meaning() == GainMeaning::SnrAtReference {
                 budget.noise / power.power_at(k, device, reference).0
             } else {
@@ -213,7 +213,7 @@ impl Radio {
         links
     }
 
-    /// What is known of round `t`, with the powers that a round of `k` devices leaves them.
+    /// The server's knowledge of round `t`, with the powers of a round of `k` devices.
     pub(crate) fn relink(&self, t: u64, known: &mut Known, k: usize) {
         if !self.depends_on_k(known) {
             return;
@@ -225,13 +225,13 @@ impl Radio {
         }
     }
 
-    /// Whether capacities follow from gains and powers: one that was measured is what it is, whatever K.
+    /// Whether capacities follow from gains and powers: a measured one is the same for every K.
     fn depends_on_k(&self, known: &Known) -> bool {
         self.parts.fading.meaning() == GainMeaning::Gain && known.snrs.len() == known.gains.len()
     }
 
-    /// What a device sends with over a link of gain `known` in a round of `k` devices, the SNR that its rate
-    /// is chosen for, and its capacity.
+    /// The transmit power of a device over a link of gain `known` in a round of `k` devices, the SNR that its
+    /// rate is chosen for, and its capacity.
     fn over(&self, t: u64, device: DeviceId, known: f64, k: usize, blocks: &[f64]) -> (Power, f64, f64) {
         let RadioParts { budget, power, rate, csi, .. } = &self.parts;
         let sent = power.power_at(k, device, LinkGain { gain: known, mean_gain: self.mean_gain(t, device) });
@@ -267,7 +267,7 @@ impl Radio {
         }
     }
 
-    /// Takes note of what the scheduled devices radiated, once in a round.
+    /// Records the energy that the scheduled devices radiated, once per round.
     pub(crate) fn settle(&mut self, sent: &[(DeviceId, Power, Airtime)]) {
         let symbol_s = self.parts.budget.symbol_s().unwrap_or(1.0);
         let radiated: Vec<(DeviceId, f64)> =

@@ -39,7 +39,7 @@ const CHECK: u64 = 4;
 /// The longest name of a metric that is read back, in bytes.
 const MAX_NAME: usize = 1 << 20;
 
-/// What is saved, by reference.
+/// The content of a checkpoint, by reference.
 #[derive(Serialize)]
 pub(crate) struct Saved<'a> {
     pub next_round: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Saved<'a> {
     pub states: &'a [Mutex<PersistentState>],
     pub server: State,
     pub adversary: State,
-    /// What a radio with units or state adds; empty: nothing.
+    /// The state of a radio with units or state; empty: none.
     #[serde(skip)]
     pub extension: State,
 }
@@ -91,7 +91,7 @@ impl Restored {
     }
 }
 
-/// Whose checkpoint it is: a configuration and the [digest of its
+/// The run that a checkpoint belongs to: a configuration and the [digest of its
 /// trajectory](crate::spec::identity::trajectory_digest).
 pub(crate) type Owner<'a> = (&'a Spec, &'a [u8; DIGEST]);
 
@@ -165,7 +165,7 @@ fn serves(spec: &Spec, rounds: u64, next_round: u64) -> bool {
     rounds == run.rounds || (next_round <= run.rounds && due && spec.custom.is_empty())
 }
 
-/// Sums up what passes through, and keeps the error of what did not.
+/// Computes the checksum of all bytes that pass through, and keeps the first error.
 struct Checked<W> {
     inner: W,
     sum: crc32fast::Hasher,

@@ -1,7 +1,7 @@
-//! Choices by what no server can know: every device's update, and the loss on all data.
+//! Choices from information that no server can have: the update of every device, and the loss on all data.
 //!
-//! Engine-level, not a policy's work: a policy sees what a server sees. A policy may name a genie;
-//! the simulator lets it choose, and passes on the reports of the chosen devices only.
+//! A part of the engine, not of a policy: a policy has a server's information only. A policy may name a
+//! genie; the simulator lets it choose, and passes on only the reports of the chosen devices.
 
 use crate::base::parallel::prelude::*;
 use crate::base::units::{Bits, DeviceId};
@@ -100,7 +100,7 @@ pub(crate) struct Alignment {
 }
 
 impl Alignment {
-    /// Of updates and what is sent of each.
+    /// Of updates and their transmitted parts.
     pub(crate) fn new(updates: &[&[f32]], sent: &[Encoded]) -> Self {
         let (count, dim) = (updates.len(), updates.first().map_or(0, |update| update.len()));
         let mut mean = vec![0.0f64; dim];

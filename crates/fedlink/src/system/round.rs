@@ -16,7 +16,7 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     let present = clock.present(t, server.radio(), |m| server.spent_j(m), &known);
 
     // 2. The channel is drawn. The knowledge of the server decides which devices may be scheduled: those
-    //    train, and report what the policy asks, if they can before the deadline.
+    // train, and report the numbers that the policy needs, if they can before the deadline.
     fleet.set_control(server.control());
     let call = server.begin(t, known, |device| present.contains(device))?;
     let mut trained = fleet.train(server.theta(), &call, |device| present.contains(device))?;
@@ -29,8 +29,8 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     //    that bits are proportional to the bit weights.
     let scheduled = server.report(reports)?;
 
-    // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The channel
-    //    as it is decides what arrives.
+    // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The true
+    // channel decides which uploads arrive.
     let sent = fleet.send(&mut trained, server.theta(), &scheduled, t)?;
     let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
     let mut carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, Error>>()?;

@@ -35,7 +35,7 @@ pub struct Simulation {
     classes: OnceLock<ClassTable>,
 }
 
-/// What a round takes.
+/// The resources that a round takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
@@ -195,7 +195,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// What a round of this run takes, for estimates.
+    /// The resources that a round of this run takes, for estimates.
     pub fn needs(&mut self) -> Result<Needs, Error> {
         let Self { server, fleet, .. } = self;
         let t = server.rounds_done();

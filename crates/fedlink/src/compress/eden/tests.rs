@@ -7,7 +7,7 @@ fn eden(bits: u64, scale: Scale) -> Eden {
     Eden { bits, scale }
 }
 
-/// What the device of draw `i` sends of an update, with n places.
+/// The upload of the device of draw `i` for an update, with n places.
 fn sent(scheme: Eden, update: &[f32], n: usize, i: u64) -> (Spent, Encoded) {
     let budget = Bits(32.0 + (n as u64 * scheme.bits) as f64);
     let context = Context::new(update.len(), budget).of(11, (i, DeviceId(5)));

@@ -8,7 +8,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Always>();
 
 /// As [`Scheduled`](super::Scheduled), and e ← v of a device that sent nothing. Everyone trains in every
-/// round. State: d numbers a device.
+/// round. State: d numbers per device.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Always {}
@@ -34,7 +34,7 @@ impl ErrorFeedback for Always {
 
     fn prepare(&self, state: &mut Vec<f32>, update: &mut [f32], _: u64) {
         super::add_residual(state, update);
-        // As if it were not scheduled; if it is, `settle` takes off what was sent.
+        // As if it were not scheduled; if it is, `settle` subtracts the sent part.
         state.clear();
         state.extend_from_slice(update);
     }

@@ -9,9 +9,9 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Decay>();
 
 /// v = Δ + e; e ← λ·(v − v̂) after an upload that arrived.
 ///
-/// A residual describes the model of the round that it comes from; λ < 1 limits how long it counts. λ = 1 is
+/// A residual describes the model of the round that it comes from; λ < 1 limits its lifetime. λ = 1 is
 /// [`Scheduled`](super::Scheduled), λ = 0 none. Invariant: ‖e‖ ≤ λ·‖v‖ for a scheme with δ ≥ 0. State: d
-/// numbers a device.
+/// numbers per device.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Decay {

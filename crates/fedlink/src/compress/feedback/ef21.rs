@@ -22,7 +22,7 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Ef21>();
 /// Source: after Richtárik, Sokolov and Fatkhullin, *EF21* (2021), arXiv 2106.05203, and EF21-PP for partial
 /// participation, arXiv 2110.03294, as we read them, on local updates in place of gradients. Invariants: at
 /// constant Δ and κ = 1 every upload of a scheme with constant δ multiplies ‖Δ_m − h_m‖ by at most √(1−δ),
-/// and of a projection lowers Φ = Σ_m ‖Δ_m − h_m‖² by exactly ‖v̂‖². State: d numbers a device, and M·d at
+/// and of a projection lowers Φ = Σ_m ‖Δ_m − h_m‖² by exactly ‖v̂‖². State: d numbers per device, and M·d at
 /// the server. The server holds every device's last update: privacy is then that of the server.
 #[keys]
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
-//! Error feedback: what a device keeps of an update that was not sent in full, one file each.
+//! Error feedback: the state that a device keeps of an update that was not sent in full, one file each.
 //!
-//! v is what a device compresses, v̂ what it sends. A device keeps its state only where its upload counts:
-//! one that is not scheduled, or whose upload is lost, is after the round as it was before it (but for
-//! `always`).
+//! v is the vector that a device compresses, v̂ the vector that it sends. The state changes only with an
+//! upload that counts: a device that is not scheduled, or whose upload is lost, has the same state before and
+//! after the round (except under `always`).
 //!
 //! | `compress.feedback` | v | after an upload | state |
 //! |---|---|---|---|
@@ -34,9 +34,9 @@ pub use scheduled::Scheduled;
 use super::Encoded;
 use crate::parts::{Entry, Kind};
 
-/// A kind of error feedback: the device's half of it. `state` is what one device keeps: nothing, which is how
-/// every device starts and stands for zeros, or [`vectors`](ErrorFeedback::vectors) vectors of d numbers one
-/// after another.
+/// A kind of error feedback: the device's half of it. `state` is the state of one device: empty, which is the
+/// initial state of every device and means zeros, or [`vectors`](ErrorFeedback::vectors) vectors of d numbers
+/// one after another.
 pub trait ErrorFeedback: Send + Sync {
     /// Vectors of d numbers that a device keeps.
     fn vectors(&self) -> usize;
@@ -46,11 +46,11 @@ pub trait ErrorFeedback: Send + Sync {
         false
     }
 
-    /// Turns Δ into v, what the device reports on and compresses. `gap` are the rounds since its last upload
-    /// that counts.
+    /// Turns Δ into v, the vector that the device reports on and compresses. `gap` are the rounds since its
+    /// last upload that counts.
     fn prepare(&self, state: &mut Vec<f32>, update: &mut [f32], gap: u64);
 
-    /// After an upload that counts: `v` is what [`prepare`](ErrorFeedback::prepare) made, `sent` is v̂.
+    /// After an upload that counts: `v` is the result of [`prepare`](ErrorFeedback::prepare), `sent` is v̂.
     fn settle(&self, state: &mut Vec<f32>, v: &[f32], sent: &Encoded, gap: u64);
 
     /// κ, if the server keeps h_m of every device and steps by their aggregate. An upload then counts only if
@@ -80,7 +80,7 @@ pub struct FeedbackFacts {
     pub vectors: usize,
     /// Whether every device must train in every round, for the state that it keeps.
     pub everyone_trains: bool,
-    /// Whether what was not sent is added to later updates.
+    /// Whether the unsent part is added to later updates.
     pub keeps_rest: bool,
     /// The factor of states that server and devices keep, for a rule that has them.
     pub state_decay: Option<f64>,

@@ -9,12 +9,12 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Momentum>();
 
 /// u ← μ·u + Δ; z ← z + u; the device sends v̂ = C(z); u and z become zero where v̂ is not.
 ///
-/// What is sent is whole: entries that wait gather momentum, and those that were sent start anew ("momentum
+/// An entry is sent in full: entries that wait gather momentum, those that were sent start anew ("momentum
 /// correction" and "momentum factor masking"). A device that is not scheduled, or whose upload was lost,
 /// keeps u and z as they were. Source: after Lin et al., *Deep Gradient Compression* (2018), arXiv
 /// 1712.01887, as we read it, with local updates in place of gradients. It is made for sparse schemes: one
 /// that sends all d entries leaves nothing to keep. Invariant: u_i = z_i = 0 wherever the last upload was not
-/// zero. State: 2·d numbers a device, u before z.
+/// zero. State: 2·d numbers per device, u before z.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Momentum {
@@ -54,7 +54,7 @@ impl ErrorFeedback for Momentum {
         state.resize(2 * v.len(), 0.0);
         let (momentum, sum) = state.split_at_mut(v.len());
         for ((u, z), v) in momentum.iter_mut().zip(&mut *sum).zip(v) {
-            // v = z + u: the new u is what v adds to the old z.
+            // v = z + u: the new u is the amount that v adds to the old z.
             (*u, *z) = (v - *z, *v);
         }
         sent.for_each(|i, value| {

@@ -8,7 +8,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Scheduled>();
 
 /// v = Δ + e; e ← v − v̂ after an upload that arrived. Source: Seide et al., *1-Bit Stochastic Gradient
-/// Descent* (2014). Invariant: the sum of all v̂ and e is the sum of all Δ. State: d numbers a device.
+/// Descent* (2014). Invariant: the sum of all v̂ and e is the sum of all Δ. State: d numbers per device.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Scheduled {}

@@ -309,7 +309,7 @@ fn steps(dim: usize, count: usize, tail: usize, rest: f32) -> Vec<f32> {
     (0..dim).map(entry).collect()
 }
 
-/// Checks that the report on `update` is what the end of the range is for.
+/// Checks that the report on `update` attains the end of the range.
 fn attains(
     kind: Reported,
     update: &[f32],
@@ -376,7 +376,7 @@ fn an_inflated_report_is_caught_beyond_the_bound_and_not_before() {
         let received = compress(&update, q);
         !evidence(kind, 400, [q, alone], true, &received).allows(factor * report(kind, &update, alone))
     };
-    // ‖Δ‖ = √200 = 14.1; μ = 0.996, and what cannot be excluded is 0.996·40 = 39.8.
+    // ‖Δ‖ = √200 = 14.1; μ = 0.996, and the norm that cannot be excluded is 0.996·40 = 39.8.
     assert!(!caught(Reported::Norm, 2.8, [40, 80]) && caught(Reported::Norm, 2.9, [40, 80]));
     // ‖Δ̂(80)‖ = 0.984·√80 of at most 0.996·√80.
     assert!(!caught(Reported::Compressed, 1.01, [40, 80]));

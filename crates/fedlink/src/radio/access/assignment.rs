@@ -6,7 +6,7 @@
 /// The method of Kuhn (1955) and Munkres (1957) with potentials and shortest augmenting paths,
 /// O(rows²·columns). Values must be finite and ≥ 0.
 pub fn assign(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Vec<Option<usize>> {
-    // Columns beyond the real ones are worth nothing and stand for none. Index 0 is a sentinel on both sides.
+    // Columns beyond the real ones have value 0 and mean "no column". Index 0 is a sentinel on both sides.
     let width = columns.max(rows);
     let cost = |row: usize, column: usize| if column <= columns { -value(row - 1, column - 1) } else { 0.0 };
     let mut row_potential = vec![0.0; rows + 1];

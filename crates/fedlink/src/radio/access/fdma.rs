@@ -26,7 +26,7 @@ impl PartConfig for FdmaConfig {
     }
 }
 
-/// Device m sends all the round long, with power P, in the share x_m of the band, that is in n_m = x_m·n
+/// Device m sends for the whole round, with power P, in the share x_m of the band, that is in n_m = x_m·n
 /// symbols with the noise of that share alone: b_m(n_m) = n_m·log2(1 + γ·n/n_m) for Shannon's rate, γ the SNR
 /// over the whole band.
 ///
@@ -64,7 +64,7 @@ fn granted(link: &Uplink, symbols: Symbols, budget: f64, band: Band) -> Grant {
     Grant { symbols, power: link.power, airtime: Airtime(airtime), budget: Bits(budget), block_snr: 0.0 }
 }
 
-/// How long `bits` take in the share `x` of the band; none: for ever.
+/// The duration of `bits` in the share `x` of the band; none if they never get through.
 fn duration(link: &Uplink, bits: f64, x: f64, band: Band) -> Option<f64> {
     let snr = (link.snr / x).min(f64::MAX);
     let symbols = Curve::Fixed { rate: link.rate, snr }.reach(bits, band.symbols as f64)?;
@@ -113,12 +113,12 @@ impl Access for Fdma {
         let end_with = |m: usize, x: f64| Some(ready[m] + duration(&links[m], bits[m], x, *band)?);
         let is_able = |m: &usize| bits[*m] > 0.0 && end_with(*m, 1.0).is_some();
         let able: Vec<usize> = (0..links.len()).filter(is_able).collect();
-        // In equal shares everybody finishes by the latest of these times: it is more than enough.
+        // In equal shares every device finishes by the latest of these times: an upper bound.
         let equal = 1.0 / able.len() as f64;
         let latest = able.iter().filter_map(|&m| end_with(m, equal)).fold(0.0, f64::max);
         let earliest = able.iter().map(|&m| ready[m]).fold(0.0, f64::max);
         let needed = |end: f64| able.iter().map(|&m| share(&links[m], bits[m], end - ready[m])).sum::<f64>();
-        // What is needed falls in time; its negative rises.
+        // The needed share falls with time; its negative rises.
         let end = if able.len() < 2 { latest } else { root(earliest, latest, -1.0, |end| -needed(end)) };
         for m in able {
             let duration = end - ready[m];

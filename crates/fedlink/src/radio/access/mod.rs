@@ -21,14 +21,14 @@ use crate::parts::{Entry, Kind};
 use serde::{Deserialize, Serialize};
 use slots::SlotKind;
 
-/// What a round has for all scheduled devices together.
+/// The resources of a round, for all scheduled devices together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// n, channel symbols in a round.
     pub symbols: u64,
 }
 
-/// What one scheduled device may use of a round.
+/// The resources of a round that one scheduled device may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Grant {
@@ -36,7 +36,7 @@ pub struct Grant {
     pub symbols: Symbols,
     /// P, its transmit power while it sends.
     pub power: Power,
-    /// How long it sends.
+    /// The time for which it sends.
     pub airtime: Airtime,
     /// R = b_m(n_m), the bits it may send.
     pub budget: Bits,
@@ -66,14 +66,14 @@ pub struct Uplink<'a> {
     /// Whether the energy of n symbols at P is kept if the device sends in fewer, n_m: with P·n/n_m while it
     /// sends, at most [`Self::max_power`].
     pub energy_kept: bool,
-    /// How many bits symbols carry.
+    /// The bits that symbols carry.
     pub rate: &'a dyn Rate,
     /// Gain of each resource block relative to the mean gain that [`Self::snr`] has; empty: 1 for all.
     pub blocks: &'a [f64],
 }
 
 impl<'a> Uplink<'a> {
-    /// A link whose blocks are alike, of a device without a limit on its power, which does not depend on the
+    /// A link whose blocks are alike, of a device whose power has no limit and does not depend on the
     /// symbols.
     pub fn new(snr: f64, power: Power, rate: &'a dyn Rate) -> Self {
         Self { snr, power, max_power: None, energy_kept: false, rate, blocks: &[] }
@@ -96,7 +96,7 @@ pub trait Access: Send + Sync {
     /// b_m: the bits of a link that has `symbols` of the round's n. Non-decreasing, 0 at 0.
     fn bits(&self, link: &Uplink, symbols: f64, band: &Band) -> f64;
 
-    /// The grants of the scheduled devices, by what the server knows of their links. Bits are shared in
+    /// The grants of the scheduled devices, from the server's knowledge of their links. Bits are shared in
     /// proportion to `weights`, one for each device, finite and ≥ 0, as far as the scheme can; a link that
     /// carries nothing gets nothing as long as another one carries something, and weights that are all zero
     /// mean equal weights.
@@ -107,7 +107,7 @@ pub trait Access: Send + Sync {
     fn transfer(&self, grant: &Grant, link: &Uplink, band: &Band) -> Grant;
 
     /// The bits that the symbols of a `grant`, sent `copies` times, carry over `link`: with its power, in its
-    /// part of the band. `ratio` is how much better the link is than the one that the grant was made for.
+    /// part of the band. `ratio` is the SNR of the link relative to the link that the grant was made for.
     fn carried(&self, grant: &Grant, link: &Uplink, ratio: f64, copies: f64, band: &Band) -> f64;
 
     /// The bits that a device could send if the whole band were its own.

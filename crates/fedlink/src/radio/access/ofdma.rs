@@ -78,22 +78,23 @@ impl PartConfig for OfdmaConfig {
     }
 }
 
-/// Who gets which resource block (`radio.ofdma.assign`).
+/// The assignment of resource blocks to devices (`radio.ofdma.assign`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Assign {
-    /// Again and again the device with the fewest bits for its weight takes its best free block (ties to the
-    /// lower index), until none is free.
+    /// Repeatedly, the device with the fewest bits for its weight takes its best free block (ties go to the
+    /// lower index), until no block is free.
     #[default]
     Greedy,
-    /// One block each, so that the bits of all together are the most; weights do not matter.
+    /// One block per device, such that the sum of all bits is largest; weights do not matter.
     Hungarian,
-    /// As many blocks each, side by side, one more for the first ones; neither weights nor gains matter.
+    /// Equally many adjacent blocks per device, one more for the first ones; neither weights nor gains
+    /// matter.
     Contiguous,
 }
 
-/// What a device sends with in each of its blocks (`radio.ofdma.power`).
+/// The power of a device in each of its blocks (`radio.ofdma.power`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -101,8 +102,8 @@ pub enum BlockPower {
     /// The same.
     #[default]
     Equal,
-    /// What makes the sum of their capacities largest: (μ − 1/γ_k)⁺ of its power, γ_k the SNR of block k with
-    /// all of it and μ such that the parts add up to 1.
+    /// The split that maximizes the sum of their capacities: (μ − 1/γ_k)⁺ of its power, γ_k the SNR of block
+    /// k with all of it and μ such that the parts add up to 1.
     Waterfilling,
 }
 
@@ -119,8 +120,8 @@ pub enum EffectiveSnr {
     Eesm,
 }
 
-/// The band has N resource blocks of n/N symbols in a round; device m has the blocks S_m, sends in all of
-/// them all the round long, with P/|S_m| in each, or by [`BlockPower::Waterfilling`].
+/// The band has N resource blocks of n/N symbols per round; device m has the blocks S_m and sends in all of
+/// them for the whole round, with P/|S_m| in each, or by [`BlockPower::Waterfilling`].
 ///
 /// One code runs over all blocks of a device. Its SNR is the one whose capacity is the mean of theirs:
 /// log2(1+γ) = mean over k in S_m of log2(1 + γ_m·g_mk·N/|S_m|), with γ_m the SNR over the whole band and
@@ -130,13 +131,13 @@ pub enum EffectiveSnr {
 /// 64-QAM, as we read it).
 ///
 /// Invariants: a block has at most one device; greedy and contiguous leave none free; with flat gains and
-/// many blocks shares are those of [`Fdma`](super::Fdma) up to a block for each device. A block more can
+/// many blocks shares are those of [`Fdma`](super::Fdma) up to a block for each device. One more block can
 /// lower the bits of a device at very low SNR, since its power is then spread over one more; no block is
 /// returned. With whole slots a block has ⌊n/N⌋ symbols.
 ///
-/// A grant has the SNR of its blocks, and does not name them: a device that sends in the place of another one
-/// is counted with the mean over all blocks, and a link that is r times better has r times that SNR. A fixed
-/// payload takes the bits for weights; each device then sends until it is done.
+/// A grant has the SNR of its blocks, and does not name them: a device that replaces another one has the mean
+/// over all blocks, and a link that is r times better has r times that SNR. A fixed payload uses the bits as
+/// weights; each device then sends until it is done.
 ///
 /// ```
 /// use fedlink::radio::access::{Access, Band, Ofdma, Uplink};
@@ -152,13 +153,13 @@ pub enum EffectiveSnr {
 pub struct Ofdma {
     /// N, at least 1.
     pub blocks: usize,
-    /// Who gets which.
+    /// The assignment of blocks to devices.
     pub assign: Assign,
-    /// What a device sends with in each of its blocks.
+    /// The power of a device in each of its blocks.
     pub power: BlockPower,
     /// β of the exponential effective SNR; none: by capacity.
     pub eesm_beta: Option<f64>,
-    /// Whether a block has a real or a whole number of symbols.
+    /// Whether a block has a real number of symbols or a whole one.
     pub slots: SlotKind,
 }
 
@@ -174,7 +175,7 @@ impl Default for Ofdma {
     }
 }
 
-/// μ with Σ (μ − 1/(s·g_k))⁺ = 1 over these gains: those that are under water are left out until none is.
+/// μ with Σ (μ − 1/(s·g_k))⁺ = 1 over these gains: terms that are negative are left out until none is.
 fn water_level(s: f64, gains: &(impl Iterator<Item = f64> + Clone)) -> f64 {
     let mut level = f64::INFINITY;
     loop {
@@ -207,10 +208,10 @@ impl Ofdma {
         if self.slots == SlotKind::Whole { libm::floor(symbols) } else { symbols }
     }
 
-    /// How many blocks these symbols are.
+    /// The number of blocks that these symbols are.
     fn count(&self, symbols: f64, band: Band) -> usize {
         let each = self.block_symbols(band);
-        // What is a whole number of blocks but for rounding counts as one.
+        // Rounding must not cost a block: a number that is whole but for rounding counts as whole.
         if each > 0.0 { ((symbols / each + 1e-6) as usize).min(self.blocks) } else { 0 }
     }
 
@@ -243,7 +244,7 @@ impl Ofdma {
         self.snr(link, blocks.len().max(1), blocks.iter().map(|&block| gain(link, block)))
     }
 
-    /// Whether neither power is equal nor the SNR that of the mean capacity.
+    /// Whether the power is unequal or the SNR is not that of the mean capacity.
     fn is_special(&self) -> bool {
         self.power != BlockPower::Equal || self.eesm_beta.is_some()
     }
@@ -274,8 +275,8 @@ impl Ofdma {
         link.rate.bits(self.snr_in(link, blocks), blocks.len() as f64 * self.block_symbols(band))
     }
 
-    /// The blocks of each device. Devices whose links carry nothing get none, as long as one carries
-    /// something; else all get as many.
+    /// The blocks of each device. As long as one link carries something, devices whose links carry nothing
+    /// get none; otherwise all get equally many.
     fn assigned(&self, weights: &[f64], links: &[Uplink], band: Band) -> Vec<Vec<usize>> {
         let alive = |link: &Uplink| (0..self.blocks).any(|block| self.bits_in(link, &[block], band) > 0.0);
         let mut who: Vec<usize> = (0..links.len()).filter(|&m| alive(&links[m])).collect();

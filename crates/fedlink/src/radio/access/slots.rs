@@ -69,14 +69,14 @@ fn demands(weights: &[f64], capacities: &[f64]) -> Vec<f64> {
     demands.into_iter().map(|share| share / largest).collect()
 }
 
-/// The same for numbers further apart than a float can tell: fractions and powers of two are kept apart until
-/// the largest is known. Some usable link has a weight.
+/// The same for numbers further apart than a float can represent: fractions and powers of two are kept apart
+/// until the largest is known. Some usable link has a weight.
 fn wide_demands(weights: &[f64], capacities: &[f64], usable: impl Fn(f64) -> bool) -> Vec<f64> {
     let demand = |(&w, &c): (&f64, &f64)| {
         if w == 0.0 || !usable(c) {
             return (0.0, 0);
         }
-        // A capacity without bound stands for the largest that a float can hold.
+        // A capacity without bound is replaced by the largest float.
         let ((w, w_power), (c, c_power)) = (libm::frexp(w), libm::frexp(c.min(f64::MAX)));
         let (ratio, power) = libm::frexp(w / c);
         (ratio, w_power - c_power + power)
@@ -99,7 +99,7 @@ pub(super) fn largest_remainder(real: &[f64], total: u64) -> Vec<Symbols> {
     if missing >= 0.0 {
         order.iter().cycle().take(missing as usize).for_each(|&m| whole[m] += 1.0);
     } else {
-        // Who has nothing has nothing to give back.
+        // A device without symbols cannot return any.
         order.retain(|&m| whole[m] >= 1.0);
         order.iter().rev().take(-missing as usize).for_each(|&m| whole[m] -= 1.0);
     }

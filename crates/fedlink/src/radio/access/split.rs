@@ -13,14 +13,14 @@ const MAX_SYMBOLS: f64 = 9_007_199_254_740_992.0;
 pub enum Curve<'a> {
     /// At one SNR, however many symbols.
     Fixed {
-        /// How many bits symbols carry.
+        /// The bits that symbols carry.
         rate: &'a dyn Rate,
         /// γ.
         snr: f64,
     },
     /// With one energy, spread over the symbols.
     Spread {
-        /// How many bits symbols carry.
+        /// The bits that symbols carry.
         rate: &'a dyn Rate,
         /// The energy.
         energy: Energy,
@@ -36,7 +36,7 @@ impl Curve<'_> {
         }
     }
 
-    /// Bits a symbol, if bits are in proportion to symbols.
+    /// Bits per symbol, if bits are proportional to symbols.
     pub fn slope(&self) -> Option<f64> {
         match self {
             Self::Fixed { rate, snr } => rate.slope(*snr),
@@ -58,7 +58,8 @@ impl Curve<'_> {
             .min(max)
     }
 
-    /// The symbols that carry `bits`, however many; none if no number up to 2⁵³ does. `start` is a guess.
+    /// The symbols that carry `bits`, however many; none if no number up to 2⁵³ does. `start` is where the
+    /// search begins.
     pub fn reach(&self, bits: f64, start: f64) -> Option<f64> {
         if bits <= 0.0 {
             return Some(0.0);
@@ -112,7 +113,7 @@ pub fn spread_share(snr: f64, bits: f64) -> f64 {
     if c.is_nan() || c >= 1.0 {
         return f64::INFINITY;
     }
-    // Below this ratio the share is smaller than any that matters, and the guess would overflow.
+    // Below this ratio the share is too small to matter, and the first estimate would overflow.
     let c = c.max(1e-300);
     let mut u = -2.0 * libm::log(c) / c;
     for _ in 0..100 {
@@ -153,7 +154,7 @@ pub fn root(mut low: f64, mut high: f64, target: f64, mut f: impl FnMut(f64) -> 
             break;
         }
         let distance = f(x) - target;
-        // Flat stretches at the target are left at their beginning: only what is below it counts as close.
+        // A flat stretch at the target is left at its beginning: only a point below it counts as close.
         if distance < 0.0 {
             if -distance <= close {
                 return x;
@@ -244,7 +245,7 @@ fn split_real(weights: &[f64], curves: &[Curve], n: f64) -> Vec<f64> {
         split[full] += n - used;
         return split;
     }
-    // Divided first: what is used may be tiny where weights are far apart.
+    // Divided first: the used symbols may be tiny where weights are far apart.
     split.iter_mut().for_each(|share| *share = *share / used * n);
     split
 }

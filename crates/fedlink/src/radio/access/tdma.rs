@@ -35,8 +35,8 @@ impl PartConfig for TdmaConfig {
 /// Source: section IV of the paper, with the corrections that [`split_slots`](super::slots::split_slots)
 /// names. A device sends alone in its symbols, so its airtime is their duration. Where its energy is kept it
 /// sends with P·n/n_m, at most its largest power, and b_m(n_m) = n_m·log2(1 + γ·n/n_m) for Shannon's rate. A
-/// fixed payload takes b_m⁻¹(bits) symbols, whenever the device is ready; who waits for whom is not decided
-/// here.
+/// fixed payload takes b_m⁻¹(bits) symbols, whenever the device is ready; the order of the devices is decided
+/// elsewhere.
 ///
 /// ```
 /// use fedlink::radio::access::{Access, Band, Tdma, Uplink};
@@ -65,7 +65,7 @@ fn curve<'a>(link: &Uplink<'a>, n: f64) -> Curve<'a> {
     Curve::Spread { rate: link.rate, energy: Energy { snr, over: n, max_snr } }
 }
 
-/// What a device sends with in its symbols.
+/// The power of a device in its symbols.
 fn power(link: &Uplink, symbols: f64, band: Band) -> Power {
     if !(link.energy_kept && symbols > 0.0) {
         return link.power;

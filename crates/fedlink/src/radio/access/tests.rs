@@ -1,4 +1,4 @@
-//! What every access scheme must keep, from the registry.
+//! The invariants of every access scheme in the registry.
 
 use super::*;
 use crate::parts::Scope;

@@ -1,4 +1,4 @@
-//! The cell: where devices are, and what their mean gain is.
+//! The cell: positions and mean gains of the devices.
 
 pub mod layout;
 pub mod mobility;
@@ -13,7 +13,7 @@ use mobility::Drift;
 use pathloss::{Heights, LineOfSight, Path, PathLoss, free_space_db};
 use shadowing::Shadowing;
 
-/// What a [`Cell`] is made of.
+/// The components of a [`Cell`].
 #[non_exhaustive]
 pub struct CellParts {
     /// M.
@@ -22,13 +22,13 @@ pub struct CellParts {
     pub seed: u64,
     /// Where devices are when the run begins.
     pub layout: Box<dyn Layout>,
-    /// How much weaker a signal arrives, by distance.
+    /// The attenuation of a signal, by distance.
     pub pathloss: Box<dyn PathLoss>,
     /// σ of shadowing in dB; 0: none.
     pub shadowing_db: f64,
     /// Distance over which shadowing loses its correlation, in meters; 0: independent devices.
     pub correlation_m: f64,
-    /// Who is in line of sight.
+    /// The rule for lines of sight.
     pub line_of_sight: LineOfSight,
     /// f_c.
     pub carrier_hz: f64,
@@ -88,7 +88,7 @@ impl Cell {
         Ok(cell)
     }
 
-    /// Checks that the law holds wherever a device is, or can come to away from the server.
+    /// Checks that the law is valid wherever a device is or may move, away from the server.
     fn check_positions(&self) -> Result<(), ConfigError> {
         let domain = self.parts.pathloss.domain_m();
         let advice =
@@ -162,7 +162,7 @@ impl Cell {
         }
     }
 
-    /// What the gain is made of.
+    /// The terms of the gain.
     pub fn path(&self, t: u64, device: DeviceId) -> CellLink {
         let position = self.position(t, device);
         let ground = position.distance_m();

@@ -1,4 +1,4 @@
-//! Shadowing: how much the surroundings of a device add to or take from its mean gain.
+//! Shadowing: the gain or loss in dB that the surroundings of a device add to its mean gain.
 
 use super::layout::Position;
 use crate::base::rng::{Purpose, stream};

@@ -154,7 +154,7 @@ fn devices_that_move_change_their_gains_within_bounds_at_any_round() {
     let far = free_space_db(8.5, 2e9);
     let gains: Vec<f64> = (0..200).map(|t| cell.gain_db(t, DeviceId(5))).collect();
     assert!(gains.windows(2).any(|pair| pair[0] != pair[1]));
-    // One round alone, from a cell that was asked nothing before.
+    // One round alone, from a cell that has computed nothing before.
     assert_eq!(Cell::new(moving()).unwrap().gain_db(150, DeviceId(5)), gains[150]);
     for t in 0..2000 {
         for device in DeviceId::all(10) {

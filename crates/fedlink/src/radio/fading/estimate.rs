@@ -1,4 +1,4 @@
-//! What a server with imperfect channel state information takes a gain for.
+//! The gain estimate of a server with imperfect channel state information.
 
 use crate::base::rng::Stream;
 

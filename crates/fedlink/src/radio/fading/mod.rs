@@ -1,4 +1,5 @@
-//! Small-scale fading: laws, one file each, and what they share (antennas, correlation over rounds, delays).
+//! Small-scale fading: laws, one file each, and their common parts (antennas, correlation over rounds,
+//! delays).
 
 crate::register! {
     /// All fading laws.
@@ -64,12 +65,12 @@ pub trait Fading: Send + Sync {
         false
     }
 
-    /// Antennas of the server, whose gains add up (maximum-ratio combining).
+    /// Antennas of the server; their gains are summed (maximum-ratio combining).
     fn antennas(&self) -> usize {
         1
     }
 
-    /// What [`gain`](Self::gain) is.
+    /// The quantity that [`gain`](Self::gain) is.
     fn meaning(&self) -> GainMeaning {
         GainMeaning::Gain
     }
@@ -81,14 +82,14 @@ pub trait Fading: Send + Sync {
     }
 }
 
-/// What the numbers of a fading law are.
+/// The quantity that the numbers of a fading law are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GainMeaning {
     /// A power gain |h|², which multiplies the mean gain of the device.
     #[default]
     Gain,
-    /// A signal-to-noise ratio (linear, not dB) at the power and in the band of whoever measured it.
+    /// A signal-to-noise ratio (linear, not dB) at the power and in the band of the measurement.
     SnrAtReference,
     /// A rate in bits per second, which replaces power, noise and rate model.
     RateBps,

@@ -262,7 +262,7 @@ mod tests {
     fn rician_cdf(n: usize, k: f64, x: f64) -> f64 {
         let (mean, y) = (n as f64 * k, (k + 1.0) * x);
         let (mut poisson, mut cdf, mut total) = ((-mean).exp(), gamma_cdf(n, y), 0.0);
-        // What Gamma(n + 1, 1) has less below y than Gamma(n, 1): e^(−y)·yⁿ/n!.
+        // The difference of the distributions of Gamma(n, 1) and Gamma(n + 1, 1) at y: e^(−y)·yⁿ/n!.
         let mut less = (1..=n).fold((-y).exp(), |term, i| term * y / i as f64);
         for j in 1..100 {
             total += poisson * cdf;
@@ -464,7 +464,7 @@ mod tests {
             let pairs = DeviceId::all(200).map(|device| (fading.gain(3, device), wide(device)));
             pairs.collect::<Vec<(f64, f64)>>()
         };
-        // No delay: every block has the one gain |Σ_l h_l|², whatever the band.
+        // No delay: every block has the same gain |Σ_l h_l|², whatever the band.
         let narrow = Blocks { count: 5, spacing_hz: 1e5 };
         let flat = gains_at(0.0, narrow);
         let near = gains_at(1e-12, narrow);

@@ -1,4 +1,5 @@
-//! Tapped delay lines: how the power of a channel is spread over delays, and what that does to the band.
+//! Tapped delay lines: the distribution of a channel's power over delays, and the resulting gains over the
+//! band.
 
 use crate::parts::ConfigError;
 use std::f64::consts::TAU;
@@ -29,7 +30,7 @@ const TDL_C300: Table = (
 /// The resource blocks of a band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Blocks {
-    /// How many there are.
+    /// Their number.
     pub count: usize,
     /// Δ, the width of each in hertz.
     pub spacing_hz: f64,
@@ -107,7 +108,7 @@ impl Profile {
     }
 
     /// The profile of this name (one of [`PROFILES`]); none is `flat`. `delay_spread_s` is needed by
-    /// `exponential`, and refused by the others, whose delays are fixed.
+    /// `exponential`, and rejected by the others, whose delays are fixed.
     pub fn named(name: &str, delay_spread_s: Option<f64>) -> Result<Option<Self>, ConfigError> {
         let table = match name {
             "flat" => None,
@@ -148,7 +149,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// How many taps there are.
+    /// The number of taps.
     pub fn taps(&self) -> usize {
         self.powers.len()
     }
@@ -171,7 +172,7 @@ impl Profile {
     }
 
     /// The rms delay times the width of a block, if it is so large (0.1 and more) that the channel is not
-    /// flat within a block, so that the gain at its center does not stand for it: worth a warning.
+    /// flat within a block: the gain at its center then does not represent it, which deserves a warning.
     pub fn not_flat_within(&self, blocks: &Blocks) -> Option<f64> {
         let product = self.rms_delay_s() * blocks.spacing_hz;
         (product >= NOT_FLAT).then_some(product)

@@ -1,4 +1,4 @@
-//! What all fading laws share.
+//! The common parts of all fading laws.
 
 use super::{Blocks, Fading, Profile};
 use crate::parts::{ConfigError, parts_with};
@@ -8,7 +8,7 @@ pub const MAX_ANTENNAS: usize = 1024;
 /// The largest number of resource blocks.
 pub const MAX_BLOCKS: usize = 4096;
 
-/// What all laws share: antennas, correlation over rounds, delay profile.
+/// The common parts of all laws: antennas, correlation over rounds, delay profile.
 ///
 /// The default is one antenna, independent rounds and no profile: the laws of the paper.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,8 +102,8 @@ impl Propagation {
         }
     }
 
-    /// Refuses correlation over rounds and a profile for a law without a complex amplitude; `law` is how it
-    /// is called in a configuration, `why` what it has instead.
+    /// Refuses correlation over rounds and a profile for a law without a complex amplitude; `law` is its name
+    /// in a configuration, `why` says what it has instead.
     pub fn refuse_amplitudes(&self, law: &str, why: &str) -> Result<(), ConfigError> {
         let refuse = |key: &str, unset: &str| {
             let problem = format!(

@@ -190,7 +190,7 @@ pub fn bridge<const N: usize>(
     }
 }
 
-/// What all paths share of a sum of sinusoids.
+/// The common constants of all paths of a sum of sinusoids.
 struct Sinusoids {
     /// 2π·f_D.
     pulsation: f64,
@@ -329,7 +329,7 @@ mod tests {
             for t in 0..50 {
                 (0..10).for_each(|m| assert_eq!(paths(&scatter, t, 0.0, m).len(), 3));
             }
-            // A source that was asked nothing before, and one without room for any device.
+            // A source that has computed nothing before, and one without room for any device.
             for devices in [10, 0] {
                 let fresh = Scatter::new(5, memory, 3, devices);
                 assert_eq!(paths(&fresh, 37, 0.0, 4), paths(&scatter, 37, 0.0, 4), "{memory:?}");

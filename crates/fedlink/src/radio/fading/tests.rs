@@ -1,4 +1,4 @@
-//! What every fading law must keep, from the registry; and statistics that several tests share.
+//! The invariants of every fading law in the registry, and statistics that several tests share.
 
 use super::*;
 use crate::base::rng::{Purpose, stream};
@@ -62,7 +62,8 @@ fn every_law_is_random_access_finite_and_has_mean_one() {
     for entry in laws() {
         let make = |seed| build(entry, seed, &Propagation::default());
         let in_order: Vec<Vec<f64>> = (0..500).map(|t| gains(&*make(1), t, 20)).collect();
-        // One gain alone, from a law that was asked nothing before, is the gain after all others.
+        // One gain alone, from a law that has computed nothing before, equals the gain computed after all
+        // others.
         for (t, m) in [(0, 0), (499, 19), (250, 7), (3, 12)] {
             let alone = make(1).gain(t, DeviceId(m));
             assert_eq!(alone.to_bits(), in_order[t as usize][m as usize].to_bits(), "{}", entry.name);
@@ -91,7 +92,7 @@ fn a_gain_alone_is_the_gain_after_all_earlier_rounds_whatever_connects_them() {
             for (antennas, profile) in [1, 3].into_iter().flat_map(|n| profiles.iter().map(move |p| (n, p))) {
                 let propagation =
                     Propagation { antennas, memory, profile: profile.clone(), blocks, period_s: None };
-                // Laws without an amplitude refuse what they cannot have.
+                // Laws without an amplitude refuse keys that need one.
                 let Ok(law) = try_build(entry, 8, &propagation) else { continue };
                 connected.push((entry.name, memory != Memory::Independent, profile.is_some()));
                 let gains: Vec<Vec<f64>> = (0..130).map(|t| gains(&*law, t, 6)).collect();

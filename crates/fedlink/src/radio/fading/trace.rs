@@ -27,12 +27,12 @@ pub struct TraceConfig {
     pub end: End,
 }
 
-/// What the numbers of a trace are (`radio.trace.kind`).
+/// The quantity that the numbers of a trace are (`radio.trace.kind`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KindRule {
-    /// What the file says, and gains if it does not.
+    /// The quantity that the file states, or gains if it states none.
     #[default]
     Auto,
     /// Power gains.
@@ -43,7 +43,7 @@ pub enum KindRule {
     RateBps,
 }
 
-/// What follows the last row of a trace (`radio.trace.end`).
+/// The rule after the last row of a trace (`radio.trace.end`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -249,7 +249,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Refuses what a trace has in itself.
+/// Refuses the propagation keys whose effects a trace already contains.
 fn check_propagation(trace: &Trace, propagation: &Propagation) -> Result<(), ConfigError> {
     propagation.check()?;
     propagation.refuse_amplitudes(TraceConfig::NAME, "which has its own")?;
@@ -266,7 +266,7 @@ fn check_propagation(trace: &Trace, propagation: &Propagation) -> Result<(), Con
     Ok(())
 }
 
-/// What the numbers of `trace` are, which must be able to be that.
+/// The quantity that the numbers of `trace` are; they must be possible values of it.
 fn check_kind(trace: &Trace, rule: KindRule) -> Result<TraceKind, ConfigError> {
     let asked = match rule {
         KindRule::Auto => None,

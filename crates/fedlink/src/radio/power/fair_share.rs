@@ -1,4 +1,4 @@
-//! The paper's rule: what a device saves while others send, it spends when it is scheduled.
+//! The paper's rule: a scheduled device spends the power that it saved while others sent.
 
 use super::{LinkGain, PowerFacts, PowerMaterial, PowerPolicy};
 use crate::base::state::Persist;
@@ -34,7 +34,7 @@ impl PartConfig for FairShareConfig {
 /// of the energy of K = 1; [`EqualEnergy`](super::equal_energy::EqualEnergy) has the same for every K.
 #[derive(Clone, Copy, Debug)]
 pub struct FairShare {
-    /// What all policies know.
+    /// The quantities that all policies know.
     pub material: PowerMaterial,
 }
 

@@ -1,4 +1,4 @@
-//! What a device sends with, one file for each rule.
+//! The transmit power of a device, one file for each rule.
 
 crate::register! {
     /// All power policies.
@@ -36,13 +36,13 @@ impl LinkGain {
 
 /// A power policy: the transmit power of a device, were it scheduled.
 ///
-/// Invariants: finite and ≥ 0, at most the maximum where there is one; a function of the link and of what the
-/// policy keeps of earlier rounds.
+/// Invariants: finite and ≥ 0, at most the maximum where there is one; a function of the link and of the
+/// policy's state from earlier rounds.
 pub trait PowerPolicy: Persist + Send + Sync {
-    /// What a device sends with over this link. 0: it stays silent.
+    /// The transmit power of a device over this link. 0: it stays silent.
     fn power(&self, device: DeviceId, link: LinkGain) -> Power;
 
-    /// What it would send with in a run of K = `k`, to the last bit; the same unless power depends on K.
+    /// Its transmit power in a run of K = `k`, to the last bit; the same unless power depends on K.
     fn power_at(&self, _k: usize, device: DeviceId, link: LinkGain) -> Power {
         self.power(device, link)
     }
@@ -53,12 +53,12 @@ pub trait PowerPolicy: Persist + Send + Sync {
         false
     }
 
-    /// Called once in a round with what each scheduled device radiated: power × symbols × the seconds of a
-    /// symbol (1 where there is no bandwidth).
+    /// Called once per round with the energy that each scheduled device radiated: power × symbols × the
+    /// seconds per symbol (1 where there is no bandwidth).
     fn settle(&mut self, _radiated: &[(DeviceId, f64)]) {}
 }
 
-/// What a power policy is built from besides its own table.
+/// The quantities that a power policy is built from besides its own table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PowerMaterial {

@@ -51,7 +51,7 @@ impl Queue {
         self.material.symbol_s.unwrap_or(1.0)
     }
 
-    /// Ē, what a device may spend in a round on average.
+    /// Ē, the energy that a device may spend per round on average.
     fn allowance(&self) -> f64 {
         self.material.average * self.material.symbols * self.symbol_s()
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bound of the method, for any channels and any choice of who sends.
+        /// The upper bound of the method, for any channels and any choice of scheduled devices.
         #[test]
         fn no_device_spends_more_than_its_allowance_and_its_queue(seed in any::<u64>(), v in 1e-3..1e3f64) {
             let mut policy = queue(v);

@@ -41,11 +41,11 @@ impl PartConfig for WaterfillingConfig {
 /// P(g) = P·(1/γ₀ − 1/γ)⁺ with γ = β·g·P/σ², P = M·P̄/K, and the level γ₀ at which the mean power is P.
 ///
 /// For Rayleigh fading of mean SNR γ̄, x = γ₀/γ̄ solves e^(−x)/x − E₁(x) = γ̄, and the capacity is
-/// log2(e)·E₁(x). Source: Goldsmith and Varaiya (1997), as we read it. The mean is that of a device whose
-/// gain is Exp(1) when it sends; a policy that picks good channels makes it spend more.
+/// log2(e)·E₁(x). Source: Goldsmith and Varaiya (1997), as we read it. The mean holds for a device whose gain
+/// is Exp(1) when it sends; under a policy that picks good channels it spends more.
 #[derive(Clone, Copy, Debug)]
 pub struct Waterfilling {
-    /// What all policies know.
+    /// The quantities that all policies know.
     pub material: PowerMaterial,
 }
 

@@ -106,7 +106,7 @@ impl FiniteBlocklength {
 /// 2·√(2+s)·(1+s)²/(3+s)·(ln(1+s) − s/(1+s))/s²: √2/3 at 0, then rising up to [`PEAK`].
 fn growth(s: f64) -> f64 {
     let slope = if s < 1e-3 {
-        // What cancels is summed as a series: s²/2 − 2s³/3 + 3s⁴/4 − …
+        // A series avoids the cancellation: s²/2 − 2s³/3 + 3s⁴/4 − …
         0.5 - s * (2.0 / 3.0 - s * (0.75 - s * (0.8 - s * 5.0 / 6.0)))
     } else {
         (libm::log1p(s) - s / (1.0 + s)) / (s * s)

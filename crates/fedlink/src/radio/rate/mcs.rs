@@ -25,7 +25,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// Bits a symbol of the modulation, and 1024 times the code rate, of each step.
+    /// Bits per symbol of the modulation, and 1024 times the code rate, of each step.
     fn modulations(self) -> [(u16, u16); STEPS] {
         match self {
             Self::Lte64Qam => [
@@ -65,7 +65,7 @@ impl Table {
         }
     }
 
-    /// S, bits a symbol of each step.
+    /// S, bits per symbol of each step.
     pub fn efficiencies(self) -> [f64; STEPS] {
         self.modulations().map(|(order, rate)| f64::from(order) * f64::from(rate) / 1024.0)
     }
@@ -122,7 +122,8 @@ impl PartConfig for McsConfig {
     }
 }
 
-/// Checks that there are 15 rising thresholds, none below what capacity needs for the step.
+/// Checks that there are 15 rising thresholds, none below the SNR at which the capacity equals the step's
+/// rate.
 fn check_thresholds(thresholds: &[f64], efficiencies: &[f64; STEPS]) -> Result<(), ConfigError> {
     let refuse = |problem: String| Err(ConfigError::new("thresholds_db", problem));
     if thresholds.len() != STEPS {
@@ -172,7 +173,7 @@ pub struct Mcs {
 }
 
 impl Mcs {
-    /// Steps of these bits a symbol from these SNRs on, both rising.
+    /// Steps with these bits per symbol from these SNRs on, both rising.
     pub fn new(efficiencies: [f64; STEPS], thresholds_db: [f64; STEPS], loss: f64) -> Self {
         Self { efficiencies, thresholds: thresholds_db.map(from_db), loss }
     }
@@ -182,7 +183,7 @@ impl Mcs {
         Self::new(table.efficiencies(), table.thresholds_db(), 0.0)
     }
 
-    /// How many steps an SNR reaches.
+    /// The number of steps that an SNR reaches.
     fn reached(&self, snr: f64) -> usize {
         self.thresholds.partition_point(|&threshold| threshold <= snr)
     }

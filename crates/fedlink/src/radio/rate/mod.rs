@@ -1,4 +1,4 @@
-//! Rate models: how many bits a number of symbols carries at an SNR, one file each.
+//! Rate models: the bits that a number of symbols carries at an SNR, one file each.
 
 crate::register! {
     /// All rate models.
@@ -31,8 +31,8 @@ pub trait Rate: Send + Sync {
     /// b(γ, n).
     fn bits(&self, snr: f64, symbols: f64) -> f64;
 
-    /// Bits a symbol at this SNR, if bits are in proportion to the symbols: then b(γ, n) is n times this,
-    /// to the last bit.
+    /// Bits per symbol at this SNR, if bits are proportional to the symbols: then b(γ, n) is n times this, to
+    /// the last bit.
     fn slope(&self, snr: f64) -> Option<f64>;
 
     /// Γ, if b(γ, n) = n·log2(1 + γ/Γ): access schemes then have closed forms.
@@ -65,8 +65,8 @@ pub trait Rate: Send + Sync {
         false
     }
 
-    /// Whether [`loss`](Self::loss) also tells how likely bits are lost that the SNR is too low for; else all
-    /// of them are.
+    /// Whether [`loss`](Self::loss) is also the probability for bits that the SNR is too low for; otherwise
+    /// all of these are lost.
     fn is_soft(&self) -> bool {
         false
     }
@@ -78,7 +78,7 @@ pub trait Rate: Send + Sync {
 pub struct Energy {
     /// The SNR if it is spread over [`Self::over`] symbols; finite, ≥ 0.
     pub snr: f64,
-    /// How many symbols that are; above 0.
+    /// The number of those symbols; above 0.
     pub over: f64,
     /// The SNR at the device's largest power; `f64::MAX` if nothing bounds it.
     pub max_snr: f64,
@@ -91,7 +91,7 @@ impl Energy {
         if self.snr > 0.0 { (self.snr * (self.over / symbols)).min(self.max_snr) } else { 0.0 }
     }
 
-    /// How many symbols it lasts for at this SNR.
+    /// The number of symbols for which it lasts at this SNR.
     pub fn symbols_at(&self, snr: f64) -> f64 {
         self.over * (self.snr / snr)
     }
@@ -131,7 +131,7 @@ impl Kind for dyn Rate {
     }
 }
 
-/// log2(1+γ), bits a symbol: the same operations as those of [`capacity`](super::link::capacity).
+/// log2(1+γ), bits per symbol: the same operations as those of [`capacity`](super::link::capacity).
 pub fn spectral_efficiency(snr: f64) -> f64 {
     libm::log1p(snr) * std::f64::consts::LOG2_E
 }

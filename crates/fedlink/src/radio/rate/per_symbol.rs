@@ -2,10 +2,10 @@
 
 use super::Rate;
 
-/// So many bits a symbol, whatever the SNR: what is known of a link whose rate was measured.
+/// A constant number of bits per symbol, whatever the SNR: a link whose rate was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSymbol(
-    /// Bits a symbol.
+    /// Bits per symbol.
     pub f64,
 );
 

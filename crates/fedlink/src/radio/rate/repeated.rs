@@ -8,7 +8,7 @@ use super::Rate;
 /// Type I: a transmission that is lost is sent again and decoded alone. Loss ε of each, independently:
 /// delivered with probability 1 − ε^A, after (1 − ε^A)/(1 − ε) transmissions on average.
 pub struct Repeated {
-    /// What one transmission carries.
+    /// The rate of one transmission.
     pub rate: Box<dyn Rate>,
     /// A ≥ 1.
     pub attempts: f64,
@@ -31,7 +31,7 @@ impl Rate for Repeated {
         self.rate.slope(snr).map(|slope| slope / self.attempts)
     }
 
-    /// Of one transmission.
+    /// The loss of one transmission.
     fn loss(&self, snr: f64, symbols: f64, bits: f64) -> f64 {
         self.rate.loss(snr, symbols / self.attempts, bits)
     }

@@ -1,4 +1,4 @@
-//! What every rate model must keep, from the registry.
+//! The invariants of every rate model in the registry.
 
 use super::*;
 use crate::parts::Scope;

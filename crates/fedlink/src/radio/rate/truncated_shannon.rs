@@ -51,14 +51,14 @@ impl PartConfig for TruncatedShannonConfig {
 pub struct TruncatedShannon {
     /// α, above 0, at most 1.
     pub attenuation: f64,
-    /// S_max, bits a symbol.
+    /// S_max, bits per symbol.
     pub max_bits: f64,
     /// γ_min, a ratio.
     pub min_snr: f64,
 }
 
 impl TruncatedShannon {
-    /// Bits a symbol at an SNR of at least γ_min.
+    /// Bits per symbol at an SNR of at least γ_min.
     fn efficiency(&self, snr: f64) -> f64 {
         (self.attenuation * spectral_efficiency(snr)).min(self.max_bits)
     }
@@ -73,7 +73,7 @@ impl Rate for TruncatedShannon {
         Some(self.bits(snr, 1.0))
     }
 
-    /// Up to E/γ_min symbols carry more the more there are; further ones stay empty.
+    /// Up to E/γ_min symbols, more symbols carry more bits; further ones stay empty.
     fn spread(&self, energy: &Energy, symbols: f64) -> f64 {
         if energy.max_snr < self.min_snr || symbols <= 0.0 || energy.snr <= 0.0 {
             return 0.0;

@@ -25,7 +25,7 @@ pub const MAX_FILE: u64 = 256 << 20;
 /// Numbers that a trace may have.
 pub const MAX_VALUES: u64 = 1 << 26;
 
-/// What the numbers of a trace are.
+/// The quantity that the numbers of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ impl TraceKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Gain, Self::SnrDb, Self::RateBps];
 
-    /// How it is called in headers, as an array, and in a configuration.
+    /// Its name in headers, as an array, and in a configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gain => "gain",
@@ -51,7 +51,7 @@ impl TraceKind {
         }
     }
 
-    /// Why a number cannot be one of this kind.
+    /// The reason why a number cannot be one of this kind, if there is one.
     pub fn problem(self, value: f64) -> Option<String> {
         let (is_fine, allowed) = match self {
             Self::SnrDb => (value.abs() <= 300.0, "a number in −300..=300 dB"),
@@ -63,31 +63,31 @@ impl TraceKind {
     }
 }
 
-/// When the rows of a trace are.
+/// The times of a trace's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Times {
-    /// One a round.
+    /// One row per round.
     Rounds,
-    /// One every so many seconds.
+    /// One row per this number of seconds.
     Step(f64),
     /// At these seconds, strictly rising.
     At(Vec<f64>),
 }
 
-/// The numbers of a file. Invariants: `values` has rows × devices × blocks finite numbers, in this order,
-/// none of the three zero.
+/// The numbers of a file. Invariants: `values` has rows × devices × blocks finite numbers, in this order;
+/// none of the three is zero.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Trace {
-    /// What they are, if the file says so.
+    /// The quantity of the numbers, if the file states it.
     pub kind: Option<TraceKind>,
-    /// When the rows are.
+    /// The times of the rows.
     pub times: Times,
-    /// How many rounds or times there are.
+    /// The number of rounds or times.
     pub rows: usize,
-    /// How many devices there are.
+    /// The number of devices.
     pub devices: usize,
-    /// How many resource blocks there are.
+    /// The number of resource blocks.
     pub blocks: usize,
     /// The numbers.
     pub values: Vec<f64>,

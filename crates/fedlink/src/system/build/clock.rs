@@ -11,8 +11,8 @@ use crate::spec::{ConfigError, Spec};
 use crate::system::clock::{Clock, ClockParts, PowerDraw};
 use std::sync::Arc;
 
-/// The clock of a run over `radio`, in which a device's training processes what `work` tells; it counts
-/// nothing where the radio has no units.
+/// The clock of a run over `radio`; `work` gives the load of a device's training. Without units in the radio
+/// it counts nothing.
 pub fn clock(
     spec: &Spec,
     radio: &Radio,
@@ -75,8 +75,8 @@ fn batteries_j(spec: &Spec) -> Vec<f64> {
 /// Links that a deadline is tried on: rounds times devices, and the most rounds.
 const TRIED: (usize, usize) = (4000, 100);
 
-/// A deadline that leaves no time to train, not even on the best link of the first rounds: what a single draw
-/// of the fading makes of it must not decide.
+/// Rejects a deadline that leaves no time to train even on the best link of the first rounds: a single draw
+/// of the fading must not decide.
 fn check_deadline(spec: &Spec, parts: &ClockParts, radio: &Radio) -> Result<(), ConfigError> {
     let Some(deadline) = spec.clock.deadline_s else { return Ok(()) };
     let rounds = (TRIED.0 / parts.devices.max(1)).clamp(1, TRIED.1) as u64;

@@ -57,11 +57,11 @@ impl Simulation {
             adversary: adversary(spec)?,
         })
         .with_correction(Arc::clone(&correction), devices, theta.len());
-        // The model, its aggregate, the noise on it, and what the devices keep and the server of them.
+        // The model, its aggregate, its noise, and the states of the devices and of the server.
         let own = 2 + usize::from(spec.privacy.noise > 0.0);
         let kept = fleet.state_vectors().saturating_add(server_vectors(spec));
         memory::check(spec.data.devices, theta.len(), kept.saturating_add(own))?;
-        // The model, and what is broadcast with it.
+        // The model, and the vectors that are broadcast with it.
         let broadcast = theta.len().saturating_mul(1 + correction.broadcast_vectors());
         let [stepping, sampled, labeled] = std::array::from_fn(|_| Arc::clone(&task));
         let steps: StepsOf = Arc::new(move |t, device| stepping.local_steps(t, device));
@@ -73,12 +73,12 @@ impl Simulation {
         if let Some(genie) = server.genie() {
             genie::check(genie, spec, fleet.task())?;
             fleet.keep(Keeps::All);
-            // The updates, and what is sent of each.
+            // The updates, and the transmitted part of each.
             let vectors = fleet.state_vectors().saturating_add(3 * spec.data.devices as usize);
             memory::check(spec.data.devices, server.theta().len(), vectors)?;
         }
-        // A device that is scheduled whose update was dropped would have to train again. Equal reports of few
-        // bits go to the larger gain, whatever the norms are.
+        // A scheduled device whose update was dropped would have to train again. If reports of few bits are
+        // equal, the larger gain decides, whatever the norms are.
         let by_report = server.selection().largest_reports && spec.schedule.report_bits == 0;
         if server.genie().is_none() && !by_report {
             fleet.keep(Keeps::WhatFits);
@@ -123,7 +123,7 @@ fn check_class_table(spec: &Spec, work: &Work) -> Result<(), ConfigError> {
     })
 }
 
-/// What one local training of a device processes: τ batches.
+/// The load of one local training of a device: τ batches.
 fn work_of(spec: &Spec, task: &Arc<dyn Task>) -> Arc<dyn Fn(DeviceId) -> Load + Send + Sync> {
     let (steps, batch) = (step_counts(spec), spec.learn.batch);
     let flops_per_sample = task.flops_per_sample();
@@ -137,13 +137,13 @@ fn work_of(spec: &Spec, task: &Arc<dyn Task>) -> Arc<dyn Fn(DeviceId) -> Load + 
     })
 }
 
-/// How many local steps each device takes.
+/// The number of local steps of each device.
 fn step_counts(spec: &Spec) -> StepCounts {
     let learn = &spec.learn;
     StepCounts { max: learn.local_steps, min: learn.local_steps_min, seed: spec.run.seed }
 }
 
-/// What needs to know of local steps is refused for a task that does not tell.
+/// Rejects parts that need the number of local steps, if the task does not state it.
 fn check_steps(spec: &Spec, task: &dyn Task, by_steps: bool) -> Result<(), ConfigError> {
     if task.local_steps(0, DeviceId(0)).is_some() {
         return Ok(());
@@ -174,7 +174,7 @@ fn adversary(spec: &Spec) -> Result<Option<Adversary>, ConfigError> {
     Ok(Adversary::new(devices, spec.adversary.share, spec.run.seed, attack))
 }
 
-/// What the devices learn.
+/// The task of the devices.
 fn task(spec: &Spec, work: &Work) -> Result<Arc<dyn Task>, ConfigError> {
     let dataset = match work {
         Work::Custom(task) => {

@@ -1,8 +1,8 @@
-//! The clock and the energy meter: what a round takes in seconds, and each device in joules.
+//! The clock and the energy meter: the seconds of a round, and the joules of each device.
 //!
-//! A round has four phases: θ(t) goes out, devices train, they report, the scheduled ones send. Who must
-//! train before the policy can select decides how long the server waits and what is spent, which is mostly
-//! more than the radio takes.
+//! A round has four phases: θ(t) goes out, devices train, they report, the scheduled ones send. The set of
+//! devices that must train before the policy can select decides how long the server waits and how much energy
+//! is spent; both usually exceed the costs of the radio.
 //!
 //! Everything drawn here is a function of (seed, round, device) and of no clock, so that two policies at one
 //! seed meet the same channels and the same slow devices.
@@ -18,7 +18,7 @@ use crate::schedule::Reports;
 use crate::system::server::{Call, Scheduled};
 use std::sync::Arc;
 
-/// The clock of a run; without parts it counts nothing, and everybody is there and in time.
+/// The clock of a run. Without parts it counts nothing, and every device is available and in time.
 #[derive(Default)]
 pub struct Clock {
     parts: Option<ClockParts>,
@@ -29,7 +29,7 @@ pub struct Clock {
 pub struct Present {
     /// By device; none: all of them.
     present: Option<Vec<bool>>,
-    /// Devices whose batteries do not last for a training and an upload.
+    /// The number of devices whose batteries do not last for a training and an upload.
     empty: u64,
 }
 
@@ -40,7 +40,7 @@ impl Present {
     }
 }
 
-/// What a [`Clock`] is made of.
+/// The components of a [`Clock`].
 pub(crate) struct ClockParts {
     /// M.
     pub devices: usize,
@@ -50,7 +50,7 @@ pub(crate) struct ClockParts {
     pub report_symbol_s: f64,
     /// Seconds that the uplink of a round takes; none: as long as its payloads take.
     pub uplink_s: Option<f64>,
-    /// How long local training takes.
+    /// The model of the duration of local training.
     pub compute: Box<dyn Compute>,
     /// How devices differ.
     pub spread: Box<dyn Spread>,
@@ -60,7 +60,7 @@ pub(crate) struct ClockParts {
     pub downlink: Box<dyn Downlink>,
     /// Bits of every reported number; 0: reports cost nothing.
     pub report_bits: f64,
-    /// Bits a symbol of the channel that carries reports.
+    /// Bits per symbol of the channel that carries reports.
     pub report_efficiency: f64,
     /// Seconds after which a round ends; none: it ends when all have sent.
     pub deadline_s: Option<f64>,
@@ -75,18 +75,18 @@ pub(crate) struct ClockParts {
     pub speeds: Vec<f64>,
     /// Joules in the battery of each device, infinite on mains; empty: all are on mains.
     pub batteries_j: Vec<f64>,
-    /// What a training processes.
+    /// The load of a training.
     pub work: Arc<dyn Fn(DeviceId) -> Load + Send + Sync>,
     /// d.
     pub dim: usize,
 }
 
-/// What a device draws from its battery, by state.
+/// The power that a device draws from its battery, by state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PowerDraw {
     /// Watts while it trains, where training is not counted in cycles.
     pub compute_w: f64,
-    /// Watts of its circuits while it sends, besides what it radiates.
+    /// Watts of its circuits while it sends, besides the radiated power.
     pub circuit_w: f64,
     /// Share of the power amplifier's input that is radiated, in (0, 1].
     pub pa_efficiency: f64,
@@ -116,7 +116,7 @@ pub struct Timing {
 /// A round up to its uploads, as the clock needs it to state the cost.
 #[non_exhaustive]
 pub struct Uploads<'a> {
-    /// The devices that were asked to train before selection.
+    /// The devices that must train before selection.
     pub call: &'a Call,
     /// All devices that trained.
     pub trained: &'a [DeviceId],
@@ -177,7 +177,7 @@ impl Clock {
         DeviceId::all(parts.devices).map(seconds).collect()
     }
 
-    /// Round `t`: θ(t) has gone out to the `listeners`, who train.
+    /// Round `t`: θ(t) has gone out to the `listeners`, which train.
     pub fn begin(&self, t: u64, listeners: &[DeviceId], radio: &Radio) -> Timing {
         let Some(parts) = &self.parts else { return Timing::default() };
         let down_s = parts.downlink.seconds(t, parts.dim as f64, listeners, radio);
@@ -189,8 +189,8 @@ impl Clock {
         timing
     }
 
-    /// The reports that came in before the deadline. Where nothing is asked the server waits for none, and a
-    /// device that is late is found to be so when it should send.
+    /// The reports that came in before the deadline. If the policy needs no reports, the server does not
+    /// wait, and a late device is found only when it should send.
     pub fn in_time(&self, timing: &mut Timing, call: &Call, reports: Reports) -> Reports {
         let Some(parts) = self.parts.as_ref().filter(|parts| parts.deadline_s.is_some()) else {
             return reports;
@@ -275,8 +275,8 @@ impl Clock {
     }
 }
 
-/// Cuts what a device spends in a round to the joules that are `left` in its battery, in the order in which
-/// it spends them: it receives, trains, reports, sends and waits.
+/// Limits the energy of a device in a round to the joules that are `left` in its battery, in the order of its
+/// expenses: it receives, trains, reports, sends and waits.
 fn limit(energy: &mut Energy, mut left: f64) {
     let Energy { receive_j, compute_j, report_j, transmit_j, idle_j } = energy;
     for kind in [receive_j, compute_j, report_j, transmit_j, idle_j] {
@@ -334,7 +334,7 @@ impl ClockParts {
         self.speeds.get(device.index()).copied().unwrap_or(1.0)
     }
 
-    /// Seconds of the reports of so many candidates, one after another, each of `asks` numbers.
+    /// Seconds of the reports of this number of candidates, one after another, each of `asks` numbers.
     fn report_s(&self, candidates: usize, asks: usize) -> f64 {
         let bits = self.report_bits * (candidates * asks) as f64;
         bits / self.report_efficiency * self.report_symbol_s
@@ -351,7 +351,7 @@ impl ClockParts {
     /// seconds.
     ///
     /// Without a deadline the server waits for its slowest candidate. With one it waits for a candidate that
-    /// is late as long as reports and the uplink still fit in; if nobody is in time it waits until the
+    /// is late as long as reports and the uplink still fit in; if no candidate is in time, it waits until the
     /// deadline. A device that has not trained when its uplink begins sends nothing; a fixed payload is cut
     /// off at the deadline.
     fn phases(

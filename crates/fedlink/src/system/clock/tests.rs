@@ -150,7 +150,7 @@ fn a_late_device_has_trained_and_sends_nothing_and_the_round_ends_at_the_deadlin
     assert_eq!([carried[0].airtime, carried[1].airtime], [Airtime(100.0), Airtime(0.0)]);
 }
 
-/// Phases that are possible one by one, whoever is late: with reports and without.
+/// Phases that are possible together, whichever devices are late: with reports and without.
 #[test]
 fn every_used_upload_has_an_uplink_and_the_phases_add_up_to_the_deadline() {
     let everyone: Vec<DeviceId> = DeviceId::all(3).collect();
@@ -226,7 +226,7 @@ fn who_reports_after_the_deadline_cannot_be_selected() {
     let asked = call(&[0, 1, 2], &[Ask::Norm]);
     let kept = clock.in_time(&mut timing, &asked, reports.clone());
     assert_eq!(kept, Reports::new(vec![DeviceId(0), DeviceId(2)], 1, vec![7.0, 9.0]));
-    // Where nothing is asked nobody is waited for.
+    // Without reports the server waits for no device.
     let silent = Reports::new(reports.devices, 0, vec![]);
     assert_eq!(timing.unreported, [DeviceId(1)]);
     assert_eq!(clock.in_time(&mut timing, &call(&[0, 1, 2], &[]), silent.clone()), silent);

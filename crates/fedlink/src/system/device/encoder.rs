@@ -1,4 +1,4 @@
-//! How a device answers what it is asked, and turns its update into what it sends.
+//! The device's side of a round: reports on its update, and the transmitted form of the update.
 
 use super::{Request, Sender};
 use crate::base::buffers::Pool;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Encoder {
     seed: u64,
     compressor: Arc<dyn Compressor>,
-    /// The name of a compressor that is not this library's: what it returns is checked.
+    /// The name of a compressor from outside this library: its results are checked.
     custom: Option<String>,
     budget: BudgetRule,
     level: LevelRule,
@@ -28,20 +28,20 @@ pub struct Encoder {
     coders: Pool<Coder>,
 }
 
-/// What a worker reuses from update to update.
+/// The memory that a worker reuses from update to update.
 #[derive(Default)]
 struct Spare {
     scratch: Scratch,
     encoded: Encoded,
 }
 
-/// What a node sends.
+/// The message of a node.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
     /// Δ̂ as the device has it, for its residual.
     pub own: Encoded,
-    /// What it spent of its budget.
+    /// The bits and the level that it spent.
     pub spent: Spent,
     /// The bytes; none if the budget held nothing.
     pub payload: Option<Vec<u8>>,
@@ -85,7 +85,7 @@ impl Encoder {
         Self { shapes, ..self }
     }
 
-    /// What the server knows, too, of an upload of `dim` numbers within `budget`.
+    /// The common knowledge of device and server about an upload of `dim` numbers within `budget`.
     pub fn context(&self, dim: usize, budget: Bits, sender: Sender) -> Context<'_> {
         Context::new(dim, budget).of(self.seed, (sender.t, sender.device)).with_shapes(&self.shapes)
     }
@@ -94,7 +94,7 @@ impl Encoder {
         &*self.compressor
     }
 
-    /// What must fit into the budget.
+    /// The length that must fit into the budget.
     pub(crate) fn budget(&self) -> BudgetRule {
         self.budget
     }
@@ -108,7 +108,7 @@ impl Encoder {
         loss: impl Into<Losses>,
     ) -> Result<Vec<f32>, Error> {
         let Request { sender, asks, .. } = *request;
-        // A broken update must be noticed also where nothing is asked.
+        // A broken update must be noticed even if no report is needed.
         if !has_finite_norm(update) {
             return Err(sender.diverged());
         }
@@ -190,7 +190,7 @@ impl Encoder {
     }
 
     /// Compresses an update within `granted` bits. Bytes are written to `payload`, if they are wanted and the
-    /// scheme has any; `given` chooses what is transmitted for Δ̂.
+    /// scheme has any; `given` selects the transmitted Δ̂.
     pub(crate) fn fit(
         &self,
         update: &[f32],
@@ -205,13 +205,13 @@ impl Encoder {
         loop {
             let spent = self.encode(update, limit, sender, own)?;
             if spent.level == 0 {
-                // Nothing fits; what was tried goes nowhere.
+                // Nothing fits; the bytes of the attempt are discarded.
                 let wire_bits = bytes.map(|(_, payload)| payload.clear()).map(|()| 0);
                 return Ok((spent, wire_bits, Given::Own));
             }
             let given = given(own);
             let Some((codec, payload)) = &mut bytes else { return Ok((spent, None, given)) };
-            // What cannot be read is sent all the same; its bytes are as many as those of an honest value.
+            // A value that cannot be decoded is sent nevertheless, with as many bytes as an honest value.
             let out = if let Given::Other(update) = &given { update } else { &*own };
             let context = self.context(update.len(), granted, sender);
             let bits = self
@@ -245,7 +245,7 @@ impl Encoder {
     }
 
     /// Randomness of compression. A device that compresses twice in a round, once for its report and once for
-    /// the air, draws the same numbers, so that the reported norm is that of what it will send.
+    /// the air, draws the same numbers, so that the reported norm is the norm of the later upload.
     fn rng(&self, Sender { t, device }: Sender) -> Stream {
         stream(self.seed, Purpose::Sparsify, t, u64::from(device.0))
     }
@@ -264,7 +264,7 @@ impl Message {
     }
 }
 
-/// What is wrong with the result of a custom compressor, if anything.
+/// The fault in the result of a custom compressor, if there is one.
 fn check(spent: &Spent, budget: Bits, out: &Encoded, dim: usize) -> Result<(), String> {
     let Spent { bits: Bits(bits), level } = *spent;
     let silent = matches!(out, Encoded::Silent);

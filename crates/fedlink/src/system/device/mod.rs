@@ -50,7 +50,7 @@ pub struct Request<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// One answer for each ask.
+    /// One answer per requested number.
     pub answers: Vec<f32>,
     /// Whether the device has lost the state that the server acknowledged. It has started again from zero,
     /// and the server must do so too ([`Server::forget`](crate::system::server::Server::forget)).
@@ -180,8 +180,8 @@ impl Device {
         }
     }
 
-    /// Takes the round of the last upload that counts. False: the device has lost what the server holds of
-    /// it, and starts again from zero.
+    /// Receives the round of the last upload that counts. False: the device has lost the state that the
+    /// server has of it, and starts again from zero.
     fn acknowledge(&mut self, acknowledged: Option<u64>) -> Result<bool, Error> {
         let sent = self.sent.take();
         if self.feedback.state_decay().is_none() {

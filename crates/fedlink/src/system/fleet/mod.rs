@@ -21,7 +21,7 @@ use crate::learn::task::Task;
 use crate::system::device::{Encoder, PersistentState};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The devices: how they train, and what each keeps from round to round.
+/// The devices: their training, and the state that each keeps from round to round.
 pub struct Fleet {
     task: Arc<dyn Task>,
     encoder: Encoder,
@@ -29,11 +29,11 @@ pub struct Fleet {
     wire: bool,
     /// Which updates are kept until selection.
     keeps: Keeps,
-    /// Whether a device's loss counts by its number of samples in the mean.
+    /// Whether the mean loss weights a device by its number of samples.
     by_size: bool,
     /// Those of the devices that are adversarial, if any.
     adversary: Option<Adversary>,
-    /// What `learn.correction` adds to gradients.
+    /// The terms that `learn.correction` adds to gradients.
     corrections: DeviceCorrections,
     /// One for each device if it keeps anything, else none.
     states: Vec<Mutex<PersistentState>>,
@@ -42,19 +42,19 @@ pub struct Fleet {
     payloads: Pool<Vec<u8>>,
 }
 
-/// What a [`Fleet`] is made of.
+/// The components of a [`Fleet`].
 pub(crate) struct FleetParts {
-    /// What the devices learn.
+    /// The task of the devices.
     pub task: Arc<dyn Task>,
     /// M.
     pub devices: usize,
     /// How updates are compressed, reported and written.
     pub encoder: Encoder,
-    /// What becomes of the part of an update that was not sent.
+    /// The rule for the part of an update that was not sent.
     pub feedback: Box<dyn ErrorFeedback>,
     /// Whether updates are sent as bytes.
     pub wire: bool,
-    /// Whether a device's loss counts by its number of samples in the mean.
+    /// Whether the mean loss weights a device by its number of samples.
     pub by_size: bool,
     /// The adversarial devices, if any.
     pub adversary: Option<Adversary>,
@@ -65,9 +65,9 @@ pub(crate) struct FleetParts {
 pub(crate) enum Keeps {
     /// The K of the largest first reports, which will be scheduled.
     LargestReports,
-    /// All, as long as that takes little memory, so that nobody trains twice; otherwise those K.
+    /// All, as long as that takes little memory, so that no device trains twice; otherwise those K.
     WhatFits,
-    /// All, for who compares them.
+    /// All, for a comparison of all updates.
     All,
 }
 
@@ -99,12 +99,12 @@ impl Fleet {
         self
     }
 
-    /// Takes what the server broadcasts with θ(t) for the correction of local steps.
+    /// Receives the server's broadcast besides θ(t), for the correction of local steps.
     pub(crate) fn set_control(&mut self, control: &[f32]) {
         self.corrections.set_control(control);
     }
 
-    /// What the devices learn.
+    /// The task of the devices.
     pub fn task(&self) -> &dyn Task {
         &*self.task
     }
@@ -115,8 +115,8 @@ impl Fleet {
         !self.states.is_empty()
     }
 
-    /// Whether a device's training this round changes what it does in a later one even if it sends nothing.
-    /// If not, training those that cannot be scheduled would be work for nobody.
+    /// Whether training in this round changes a later round of a device that sends nothing. If not, the
+    /// training of devices that cannot be scheduled would have no effect.
     pub(crate) fn everyone_must_train(&self) -> bool {
         self.task.everyone_trains() || self.feedback.everyone_trains()
     }
@@ -126,8 +126,8 @@ impl Fleet {
         self.keeps = keeps;
     }
 
-    /// How many of the candidates' updates of `dim` numbers are kept until selection. One that was not kept
-    /// can be had again by training again, unless the device has moved on.
+    /// The number of candidates whose updates of `dim` numbers are kept until selection. Training again
+    /// restores an update that was not kept, unless the device has moved on.
     pub(crate) fn kept_updates(&self, candidates: usize, k: usize, dim: usize) -> usize {
         let all = match self.keeps {
             Keeps::LargestReports => false,
@@ -154,10 +154,9 @@ impl Fleet {
         &self.encoder
     }
 
-    /// After the uploads of round `t` have gone out: each device whose upload was `delivered` changes its
-    /// state (one whose upload was lost is as one that was not scheduled), and all memory of the round is
-    /// free. With error feedback that waits for use, `delivered` are the uploads that
-    /// the server used.
+    /// Ends round `t` after its uploads: each device whose upload was `delivered` changes its state (a device
+    /// whose upload was lost is treated as one that was not scheduled), and all memory of the round is
+    /// released. With error feedback that waits for use, `delivered` are the uploads that the server used.
     pub fn settle(&self, t: u64, trained: Trained, sent: Vec<Sent>, delivered: &[bool]) {
         for (Sent { device, update, own, spent, payload, .. }, delivered) in sent.into_iter().zip(delivered) {
             if self.corrections.keeps_state()

@@ -33,7 +33,7 @@ impl Fleet {
         adversary
     }
 
-    /// Restores what [`Fleet::saved`] gave; a failure changes nothing.
+    /// Restores the state that [`Fleet::saved`] returned; a failure changes nothing.
     pub(crate) fn load(&mut self, state: State) -> Result<(), StateError> {
         let (adversary, corrections) =
             if self.corrections.keeps_state() { state.read()? } else { (state, State::default()) };

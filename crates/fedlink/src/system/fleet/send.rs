@@ -1,8 +1,8 @@
-//! From the update of a scheduled device to what is transmitted.
+//! The path from the update of a scheduled device to its transmission.
 //!
-//! Without `radio.wire` the server is handed Δ̂ itself. With it devices encode, the server decodes, and
-//! nothing but bytes lies between them. Both ends take the format from what they know of the
-//! round ([`Context`](crate::compress::Context)): d, and the budget that was granted.
+//! Without `radio.wire` the server receives Δ̂ itself. With it devices encode, the server decodes, and only
+//! bytes pass between them. Both ends derive the format from their common knowledge of the round
+//! ([`Context`](crate::compress::Context)): d, and the granted budget.
 
 use super::{Fleet, Trained};
 use crate::base::parallel::prelude::*;
@@ -14,7 +14,7 @@ use crate::radio::Carried;
 use crate::system::device::{Given, Sender};
 use crate::system::server::{Body, Scheduled, Upload};
 
-/// What a scheduled device made of its budget, and what it sends.
+/// The upload of a scheduled device, and the bits that it took.
 pub struct Sent {
     pub(super) device: DeviceId,
     /// Δ, with the residual of the device; undefined without error feedback.
@@ -29,8 +29,8 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// What arrives of it, sent for `airtime`: nothing if it was late or the channel did not carry it.
-    /// Silence arrives always.
+    /// The part of it that arrives, sent for `airtime`: nothing if it was late or the channel did not carry
+    /// it. Silence always arrives.
     pub fn upload_over(&self, carried: &Carried, late: bool) -> Upload<'_> {
         let upload = self.upload();
         let body = match upload.body {
@@ -47,7 +47,7 @@ impl Sent {
         Upload { body, airtime: Some(carried.airtime), ..upload }
     }
 
-    /// What arrives over a link that loses nothing within its budget.
+    /// Its arrival over a link that loses nothing within its budget.
     pub fn upload(&self) -> Upload<'_> {
         let body = match &self.given {
             _ if self.spent.level == 0 => Body::Silent,
@@ -98,7 +98,7 @@ impl Fleet {
             Some(update) if self.is_acceptable(&update) => Given::Other(update),
             Some(_) => Given::Unreadable,
         };
-        // Error feedback needs the update beside what is sent of it.
+        // Error feedback needs the update beside its transmitted part.
         if !bytes
             && self.feedback.vectors() == 0
             && let Some(spent) = self.encoder.encode_whole(&mut update, grant.budget, sender, &mut own)

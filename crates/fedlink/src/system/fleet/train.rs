@@ -230,7 +230,7 @@ impl Fleet {
         train(Some(&mut lock(&self.states[device.index()]).task))
     }
 
-    /// Turns Δ into what the device reports on and compresses.
+    /// Turns Δ into the vector that the device reports on and compresses.
     fn prepare(&self, t: u64, device: DeviceId, update: &mut [f32]) {
         if self.feedback.vectors() == 0 {
             return;
@@ -287,7 +287,7 @@ fn diverged(t: u64, device: DeviceId) -> Error {
     Sender { t, device }.diverged()
 }
 
-/// Takes `new` into `best` if it is among the first `max`; returns the memory of what is not kept.
+/// Adds `new` to `best` if it is among the first `max`; returns the memory of the update that is not kept.
 fn offer(best: &mut Vec<Kept>, max: usize, new: Kept) -> Option<Vec<f32>> {
     let index = best.partition_point(|kept| kept.order(&new).is_lt());
     best.insert(index, new);

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DeviceBook {
     pub devices: DeviceTable,
-    /// How often each device was caught; empty: never any.
+    /// The number of times that each device was caught; empty: never any.
     pub strikes: Vec<u32>,
     /// The latest norms that arrived, if updates are clipped.
     pub norms: VecDeque<f32>,

@@ -1,4 +1,4 @@
-//! The beginning of a round: who must train, and what the candidates report.
+//! The beginning of a round: the devices that must train, and the reports of the candidates.
 
 use super::{Server, Upload};
 use crate::base::state::Persist;
@@ -50,7 +50,7 @@ pub struct Scheduled {
     pub device: DeviceId,
     /// Its symbols, power, airtime and bits.
     pub grant: Grant,
-    /// C_m of its link as the server knows it, bits a symbol.
+    /// C_m of its link by the server's knowledge, bits per symbol.
     pub capacity: f64,
     /// w_m: the bits that it is granted are proportional to it.
     pub bit_weight: f64,
@@ -80,7 +80,7 @@ pub(super) struct Decided {
     pub reports: Reports,
     pub schedule: Schedule,
     pub grants: Vec<Grant>,
-    /// Symbols of the reports, and what they left of the round.
+    /// Symbols of the reports, and symbols that they left of the round.
     pub report_symbols: u64,
     pub band: Band,
     /// Devices that were scheduled and failed before they sent.

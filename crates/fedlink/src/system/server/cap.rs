@@ -8,9 +8,9 @@
 /// after the last none more than P̄: the paper's constraint, which scheduling by norm breaks on non-IID data.
 /// (A run so short that K·T < M could then send nothing at all; there one transmission each is allowed.)
 ///
-/// The price: where fewer than K devices have anything left, fewer than K are scheduled. As long as nobody is
-/// excluded and slack ≥ 1 there is at least one until the last M/K rounds: if all M had sent ⌊K·t/M⌋ + 1
-/// times before round t, that would be more than the K·(t−1) transmissions there were.
+/// The price: where fewer than K devices have transmissions left, fewer than K are scheduled. As long as no
+/// device is excluded and slack ≥ 1 there is at least one until the last M/K rounds: if all M had sent
+/// ⌊K·t/M⌋ + 1 times before round t, that would exceed the K·(t−1) transmissions so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Cap {
     /// M.
@@ -24,7 +24,7 @@ pub struct Cap {
 }
 
 impl Cap {
-    /// How often a device may have been scheduled after `t` rounds.
+    /// The number of times that a device may have been scheduled after `t` rounds.
     ///
     /// ```
     /// use fedlink::system::server::Cap;

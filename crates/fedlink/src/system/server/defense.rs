@@ -12,14 +12,14 @@ pub(super) struct Defense {
     pub strikes: Option<u32>,
     /// The norm to which updates are clipped.
     pub clip: Clip,
-    /// How often a device may send.
+    /// The limit on the number of transmissions per device.
     pub cap: Option<Cap>,
     /// The noise on the sum of the updates.
     pub privacy: Option<Mechanism>,
 }
 
 impl Defense {
-    /// Those of a run whose policy draws devices by `sampling`.
+    /// The defenses of a run whose policy draws devices by `sampling`.
     pub fn of(spec: &Spec, sampling: Sampling) -> Self {
         let defense = &spec.defense;
         let cap = Cap {

@@ -1,4 +1,4 @@
-//! What arrives: decoded, judged and made into one step of the model.
+//! Uploads at the server: decoded, audited and aggregated into one step of the model.
 
 use super::book::Underpriced;
 use super::call::{Call, Decided, Open};
@@ -18,7 +18,7 @@ use crate::record::{Arrival, Cost, RoundRecord, Training};
 use crate::schedule::{Pick, Schedule, Weight};
 use std::sync::Arc;
 
-/// Reads what arrives, on several threads.
+/// Decodes uploads, on several threads.
 pub(super) struct Decoder {
     pub compressor: Arc<dyn Compressor>,
     seed: u64,
@@ -34,12 +34,13 @@ impl Decoder {
         Self { compressor, seed, shapes: Vec::new(), coders: Pool::new(), decoded: Pool::new() }
     }
 
-    /// What both ends know of an upload of `dim` numbers within `budget`, by round and device.
+    /// The common knowledge of both ends about an upload of `dim` numbers within `budget`, by round and
+    /// device.
     fn context(&self, dim: usize, budget: Bits, who: (u64, DeviceId)) -> Context<'_> {
         Context::new(dim, budget).of(self.seed, who).with_shapes(&self.shapes)
     }
 
-    /// What the server has of an upload: it decodes a payload by what it knows of the round alone.
+    /// The decoded upload. A payload is decoded from the server's knowledge of the round alone.
     fn read<'a>(&self, upload: &Upload<'a>, context: &Context) -> Received<'a> {
         match upload.body {
             Body::Silent => Received::Nothing(Arrival::Silent),
@@ -62,7 +63,7 @@ impl Decoder {
     }
 }
 
-/// What the server has of an upload.
+/// The server's view of an upload.
 pub(super) enum Received<'a> {
     Handed(&'a Encoded),
     Decoded(Encoded),
@@ -80,8 +81,8 @@ impl Received<'_> {
 }
 
 impl Server {
-    /// Takes one upload of each scheduled device, in their order: θ(t) becomes θ(t+1), and the round is over.
-    /// `cost` is its cost in seconds and joules, where that is known.
+    /// Receives one upload per scheduled device, in their order: θ(t) becomes θ(t+1), and the round is over.
+    /// `cost` is its cost in seconds and joules, where these are known.
     pub fn deliver<'a>(
         &mut self,
         uploads: &[Upload<'a>],
@@ -145,8 +146,7 @@ impl Server {
         Ok(self.last.insert(record))
     }
 
-    /// Counts the uploads of a custom compressor that claims fewer bits than the information in what it
-    /// sends.
+    /// Counts the uploads of a custom compressor that claims fewer bits than the information in its uploads.
     fn note_underpriced(&mut self, t: u64, received: &[Received], uploads: &[Upload]) {
         if !self.spec.parts().scheme.is_custom() {
             return;
@@ -209,8 +209,8 @@ impl Server {
         uploads.iter().enumerate().map(judge).collect()
     }
 
-    /// What each scheduled device's update counts. One that was lost counts for nobody; one that was silent,
-    /// cannot be decoded or fails the audit counts and adds nothing.
+    /// The weight of each scheduled device's update. An update that was lost has no weight; one that was
+    /// silent, cannot be decoded or fails the audit has its weight and adds nothing.
     fn weights(&self, t: u64, schedule: &Schedule, arrivals: &[Arrival]) -> Vec<f32> {
         let counting: Vec<DeviceId> =
             schedule.devices().zip(arrivals).filter(|(_, a)| **a != Arrival::Lost).map(|(m, _)| m).collect();
@@ -231,13 +231,13 @@ impl Server {
         weights
     }
 
-    /// θ(t+1) out of θ(t) and what arrived and passed the audit.
+    /// θ(t+1) from θ(t) and the updates that arrived and passed the audit.
     fn update(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], weights: &[f32]) {
         let privacy = self.defense.privacy;
         let mut used: Vec<Contribution> = Vec::with_capacity(received.len());
         for ((one, arrival), &weight) in received.iter().zip(arrivals).zip(weights) {
             if let (Arrival::Used, Ok(update)) = (arrival, one.update()) {
-                // Under privacy a device counts the same whoever else sent.
+                // Under privacy the weight of a device is the same whichever other devices sent.
                 let weight = privacy.map_or(weight, |mechanism| mechanism.weight as f32);
                 used.push(Contribution { update, weight, factor: 1.0 });
             }
@@ -253,7 +253,7 @@ impl Server {
         let counting = arrivals.iter().filter(|arrival| **arrival != Arrival::Lost).count();
         let mut delta = self.aggregator.aggregate(&used, counting);
         if let (Some(mechanism), Delta::Sum(terms)) = (privacy, &mut delta) {
-            // In every round, also in one in which nobody sent.
+            // In every round, also in a round without any upload.
             let mut noise = match std::mem::take(&mut self.noise) {
                 Encoded::Dense(values) => values,
                 _ => vec![0.0; self.theta.len()],
@@ -265,7 +265,7 @@ impl Server {
         self.optimizer.step(&mut self.theta, &delta, self.rate.at(t) as f32);
     }
 
-    /// What the correction of local steps makes of the updates that arrived.
+    /// The effect of the correction of local steps on the updates that arrived.
     fn correct(&mut self, t: u64, received: &[Received], arrivals: &[Arrival], uploads: &[Upload]) {
         if !self.correction.keeps_state() {
             return;
@@ -286,7 +286,8 @@ impl Server {
         self.correction.settle_server(&mut self.control, &updates, devices, &mut self.theta);
     }
 
-    /// θ(t+1) out of θ(t) and h_m of all devices, after what arrived and passed the audit has moved some.
+    /// θ(t+1) from θ(t) and h_m of all devices, after the updates that arrived and passed the audit have
+    /// changed some.
     fn update_from_states(
         &mut self,
         t: u64,

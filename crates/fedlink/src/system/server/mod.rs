@@ -2,8 +2,8 @@
 //!
 //! A round is three calls: [`Server::begin`] names the candidates and the reports that they must send,
 //! [`Server::report`] takes their reports and grants the scheduled ones their part of the band,
-//! [`Server::deliver`] takes what arrived and makes θ(t+1) of it. A server that trusts nobody may also audit
-//! reports, clip updates and limit who sends:
+//! [`Server::deliver`] decodes the uploads and computes θ(t+1). A server that trusts no device may also audit
+//! reports, clip updates and limit the transmissions per device:
 //!
 //! | defense | against | acts on |
 //! |---|---|---|
@@ -54,7 +54,7 @@ use states::DeviceStates;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
-/// How many training samples a device has.
+/// The number of training samples of a device.
 pub(crate) type SampleCounts = Arc<dyn Fn(DeviceId) -> usize + Send + Sync>;
 
 /// The local steps of a device in a round.
@@ -65,8 +65,8 @@ pub(crate) type StepsOf = Arc<dyn Fn(u64, DeviceId) -> Option<LocalSteps> + Send
 ///
 /// A round is [`begin`](Server::begin) → [`report`](Server::report) → [`deliver`](Server::deliver), then,
 /// if the model is evaluated, [`evaluated`](Server::evaluated). A call that comes in the wrong order or does
-/// not fit the calls before it is refused and changes nothing. Fed with what the devices of a simulation
-/// compute, a server has the simulation's digest.
+/// not fit the calls before it is rejected and changes nothing. If it receives the values that the devices of
+/// a simulation compute, a server has the simulation's digest.
 ///
 /// ```
 /// use fedlink::prelude::*;

@@ -54,8 +54,8 @@ impl<'a> Message<'a> {
 
 impl Server {
     /// Takes the messages of nodes, in any order. A scheduled device without a message is lost. Bytes
-    /// are decoded by the configured scheme; a node that claims more bits than it was granted counts as one
-    /// whose bytes cannot be decoded.
+    /// are decoded by the configured scheme; a claim of more bits than granted is treated as bytes that
+    /// cannot be decoded.
     pub fn deliver_messages(
         &mut self,
         messages: &[Message],
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// Sets the training samples of a device, at least 1, which nodes may report as late as with their norm.
-    /// They are no part of a checkpoint.
+    /// A checkpoint does not contain them.
     pub fn set_samples(&self, device: DeviceId, samples: usize) {
         if let Some(count) = self.given_samples.get(device.index()) {
             count.store(samples.max(1), Ordering::Relaxed);

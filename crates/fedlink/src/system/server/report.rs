@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// Offers the symbols of a scheduled device that failed before it sent to a candidate that has trained:
-    /// the one with the largest first report that is not scheduled (where nothing is asked, the first in the
+    /// the one with the largest first report that is not scheduled (without reports, the first in the
     /// policy's order). It takes the device's index in the schedule. None: there is no such candidate, or the
     /// policy gave the failed device a weight of its own, which no other device can take over without bias.
     pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {

@@ -47,7 +47,7 @@ impl Server {
         Ok(())
     }
 
-    /// The run whose checkpoints are those of the server.
+    /// The run that the checkpoints of the server belong to.
     pub(crate) fn owner(&self) -> checkpoint::Owner<'_> {
         (&self.spec, self.trajectory.get_or_init(|| trajectory_digest(&self.spec)))
     }
@@ -187,7 +187,7 @@ impl Server {
                 self.load_optimizer(saved.optimizer).map_err(|error| named("learn.server_optimizer", error))
             });
         if result.is_err() {
-            // A failure changes nothing: each part takes back what it had.
+            // A failure changes nothing: each part has its earlier state again.
             let [policy, aggregator, optimizer] = before;
             let _ =
                 (self.policy.load(policy), self.aggregator.load(aggregator), self.load_optimizer(optimizer));

@@ -1,4 +1,4 @@
-//! h_m: what the server keeps of every device where devices send changes (`compress.feedback = "ef21"`).
+//! h_m: the state that the server keeps per device where devices send changes (`compress.feedback = "ef21"`).
 
 use crate::aggregate::Contribution;
 use crate::base::state::{MAX_COUNT, StateError};
@@ -7,7 +7,7 @@ use crate::compress::Encoded;
 use crate::compress::feedback::{advance, age_factor};
 use serde::{Deserialize, Serialize};
 
-/// The states of all devices. One of a device that has sent nothing takes no memory and stands for zero.
+/// The states of all devices. The state of a device that has sent nothing takes no memory and means zero.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DeviceStates {
     /// κ.

@@ -1,26 +1,26 @@
-//! What arrives at the server.
+//! Uploads as they arrive at the server.
 
 use crate::base::units::{Airtime, DeviceId};
 use crate::compress::{Encoded, Spent};
 
-/// What arrived of one scheduled device.
+/// The upload of one scheduled device, as it arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Upload<'a> {
-    /// Who sent it.
+    /// The device that sent it.
     pub device: DeviceId,
-    /// What the device spent of its budget.
+    /// The bits and the level that the device spent.
     pub spent: Spent,
     /// Entries of Δ̂ as the device has it.
     pub entries: usize,
     /// The length of the payload in bits, if updates are encoded.
     pub wire_bits: Option<u64>,
-    /// How long the device sent, where it is not what was granted.
+    /// The time for which the device sent, where it differs from the grant.
     pub airtime: Option<Airtime>,
-    /// What the server has.
+    /// The content.
     pub body: Body<'a>,
 }
 
-/// What the server has of an upload.
+/// The content of an upload.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Body<'a> {

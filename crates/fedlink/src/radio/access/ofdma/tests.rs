@@ -23,8 +23,8 @@ fn flat_gains_and_many_blocks_are_frequency_division_up_to_a_block_for_each_devi
     for blocks in [100, 1000, 5000] {
         let grants = ofdma(blocks, Assign::Greedy).grant(&weights, &links, &BAND);
         for (grant, truth) in grants.iter().zip(&truth) {
-            // A device takes a block only while it is behind, so it is at most one ahead, and what the
-            // others are ahead is missing to it.
+            // A device takes a block only while it is behind, so it is at most one ahead, and it lacks what
+            // the others are ahead.
             let ahead = (grant.symbols.0 - truth.symbols.0) / 5000.0 * blocks as f64;
             assert!((-2.0..=1.0).contains(&ahead), "{blocks} blocks: {grant:?}, not {truth:?}");
             let bits = (grant.budget.0 / truth.budget.0 - 1.0).abs() * truth.symbols.0 / 5000.0;

@@ -1,4 +1,4 @@
-//! What every layout must keep, from the registry.
+//! The invariants of every layout in the registry.
 
 use super::*;
 use crate::parts::Scope;

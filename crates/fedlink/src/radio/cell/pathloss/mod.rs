@@ -1,4 +1,4 @@
-//! Path loss: how much weaker a signal arrives, by distance, one file for each law.
+//! Path loss: the attenuation of a signal by distance, one file for each law.
 
 crate::register! {
     /// All path loss laws.
@@ -43,7 +43,7 @@ pub enum LineOfSight {
     Never,
 }
 
-/// What a law may know of the cell besides its own keys.
+/// The facts of the cell that a law may use besides its own keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Site {
     /// f_c (`radio.carrier_hz`), above 0.
@@ -138,7 +138,7 @@ impl Path {
 
 /// A path loss law.
 ///
-/// A cell bounds what a law gives from below by the loss in free space and by 0 dB, since some laws fall
+/// A cell bounds the loss of a law from below by the loss in free space and by 0 dB, since some laws fall
 /// under it at short distance (`3gpp-macro` below 20.7 m at 2 GHz).
 ///
 /// Invariants: pure; finite and non-decreasing in distance within [`Self::domain_m`].

@@ -1,4 +1,4 @@
-//! What every path loss law must keep, from the registry.
+//! The invariants of every path loss law in the registry.
 
 use super::*;
 use crate::parts::Scope;

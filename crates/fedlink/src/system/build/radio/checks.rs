@@ -4,8 +4,8 @@ use crate::base::units::DeviceId;
 use crate::radio::fading::{Fading, GainMeaning};
 use crate::spec::{ConfigError, RadioConfig, Spec};
 
-/// Refuses what has no effect on what was measured: SNRs contain mean gains, power and noise, and rates all
-/// but the sharing; times of rounds have none on a trace that has no times.
+/// Rejects keys that have no effect on measured values: SNRs contain mean gains, power and noise, and rates
+/// all but the sharing; times of rounds have none on a trace that has no times.
 pub(super) fn check_measured(spec: &Spec, fading: &dyn Fading) -> Result<(), ConfigError> {
     let radio = &spec.radio;
     if radio.csi_delay_s > 0.0 && fading.earlier(1, DeviceId(0), radio.csi_delay_s).is_none() {
@@ -61,7 +61,7 @@ pub(super) fn check_measured(spec: &Spec, fading: &dyn Fading) -> Result<(), Con
     }
 }
 
-/// Refuses what has an effect on resource blocks that fade apart alone.
+/// Rejects keys that have an effect only where resource blocks fade apart.
 pub(super) fn check_blocks(spec: &Spec, fades_apart: bool) -> Result<(), ConfigError> {
     let (access, facts) = (&spec.parts().access, spec.facts());
     let own = |key: &str| format!("{}.{key}", access.path());

@@ -115,7 +115,7 @@ pub fn link_budget(spec: &Spec) -> LinkBudget {
         interference_w: radio.interference_w(),
     });
     if radio.mode == PayloadMode::Payload {
-        // The symbols of a second stand for the band; a round takes as long as its payloads take.
+        // The symbols per second define the band; the payloads define the duration of a round.
         budget.symbols = libm::round(bandwidth_hz * (1.0 - radio.overhead())).max(1.0) as u64;
         budget.uplink_s = None;
     }

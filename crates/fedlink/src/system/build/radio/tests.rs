@@ -300,7 +300,7 @@ fn overhead_takes_its_share_of_the_time_of_a_payload() {
         let links = radio.links(0);
         radio.payload_airtime(DeviceId(0), &links.known).0 * radio.budget().symbol_s().unwrap()
     };
-    // 10⁴ bits at log2(11) bit a symbol, of which there are 1e6·(1 − overhead) a second.
+    // 10⁴ bits at log2(11) bits per symbol and 1e6·(1 − overhead) symbols per second.
     assert!((airtime(0.0, "tdma") - 1e4 / 11f64.log2() / 1e6).abs() < 1e-12);
     for access in ["tdma", "fdma", "ofdma"] {
         assert!((airtime(0.25, access) / airtime(0.0, access) - 4.0 / 3.0).abs() < 1e-9, "{access}");
