@@ -9,9 +9,9 @@ use crate::radio::link::capacity;
 use crate::radio::{CapacityAt, Known};
 use crate::record::RoundRecord;
 
-/// Checks that a policy does what its facts declare ([`Policy::selection`], [`Policy::asks`]); the error
+/// Checks that a policy behaves as its facts declare ([`Policy::selection`], [`Policy::asks`]); the error
 /// names the fact. `make` makes a new policy for a run of M devices and K, or none for a run that the policy
-/// refuses.
+/// rejects.
 ///
 /// A fact that this finds no contradiction to may still be wrong: it plays a few thousand rounds.
 ///
@@ -147,7 +147,7 @@ impl Play {
         Ok(())
     }
 
-    /// Whether each device has the weight π in the mean over many rounds: equal weights, or by samples.
+    /// Whether each device has the weight π on average over many rounds: equal weights, or by samples.
     fn check_bias(&mut self) -> Result<(), String> {
         let (m, rounds) = (self.bench.links.devices(), 6000);
         let (mut sums, mut squares) = (vec![0.0; m], vec![0.0; m]);

@@ -241,15 +241,15 @@ impl Selection {
 /// between rounds must save it in [`Persist::save`], or a resumed run differs. To write one, see
 /// `docs/adding-parts.md`.
 pub trait Policy: Persist + Send {
-    /// How many devices share the power of this round, in 1..=`view.k`; by default as many as may be
-    /// scheduled. The links of the round, and [`View::k`] of the calls that follow, are then those of a run
-    /// with this K.
+    /// The number of devices that share the power of this round, in 1..=`view.k`; by default as many as may
+    /// be scheduled. The links of the round, and [`View::k`] of the calls that follow, are then those of a
+    /// run with this K.
     fn round_k(&mut self, view: &View) -> usize {
         view.k
     }
 
-    /// The devices that must train before selection, by what is known before training. Devices that may not
-    /// send are dropped from them.
+    /// The devices that must train before selection, from information that exists before training. Devices
+    /// that may not send are dropped from them.
     fn candidates(&mut self, view: &View) -> Vec<DeviceId>;
 
     /// The numbers that every candidate reports; the same in all rounds. None by default.
@@ -262,7 +262,7 @@ pub trait Policy: Persist + Send {
         Selection::undeclared()
     }
 
-    /// How it samples devices; the same in all rounds.
+    /// Its sampling of devices; the same in all rounds.
     fn sampling(&self) -> Sampling {
         Sampling::Other
     }
@@ -283,7 +283,7 @@ pub trait Policy: Persist + Send {
     }
 
     /// Numbers of four bytes that the policy keeps at most in a run of M devices and updates of d entries, if
-    /// they are of order M·d or M²; a run whose machine cannot hold them is refused.
+    /// they are of order M·d or M²; a run that exceeds the memory is rejected.
     fn state_numbers(&self, _devices: u64, _dim: u64) -> u128 {
         0
     }
@@ -343,7 +343,7 @@ pub struct PolicyFacts {
     pub asks: Vec<Ask>,
     /// The facts of its selection.
     pub selection: Selection,
-    /// How it draws devices.
+    /// Its sampling of devices.
     pub sampling: Sampling,
     /// Whether it uses the labels of the devices.
     pub uses_labels: bool,

@@ -4,8 +4,8 @@
 /// Newton's method with bisection.
 ///
 /// `u` ≥ 0 and `prices` ≥ 0 are finite, of one length; `total` is a whole number of at least 1. Where there
-/// are no more than `total` devices all are 1; devices of u = 0 have what is left over, in equal parts. It
-/// takes a few passes over the devices, and no sorting.
+/// are no more than `total` devices all are 1; devices of u = 0 share the remainder equally. It takes a few
+/// passes over the devices, and no sorting.
 ///
 /// ```
 /// use fedlink::schedule::priced::probabilities;
@@ -74,7 +74,7 @@ fn tolerance(count: usize, total: f64) -> f64 {
 /// λ for which Σ p = `total`, up to the rounding of the sum; u ≤ 1, and more than `total` of them are
 /// positive.
 ///
-/// Newton's method for (Σ p)⁻² = K⁻², which is linear in λ where nobody has a price and nobody's p is 1, and
+/// Newton's method for (Σ p)⁻² = K⁻², which is linear in λ where no device has a price and no p is 1, and
 /// concave where prices differ; bisection where a step would leave the interval or the interval shrinks too
 /// slowly.
 fn multiplier(u: &[f64], prices: &[f64], total: f64) -> f64 {
@@ -106,8 +106,8 @@ fn multiplier(u: &[f64], prices: &[f64], total: f64) -> f64 {
     high
 }
 
-/// Gives what is missing to `total`, or takes what is too much, in proportion to what those below 1 of u > 0
-/// have, or in equal parts where that is nothing.
+/// Makes the sum of `p` equal to `total`: the difference goes to the devices with p < 1 and u > 0, in
+/// proportion to p, or in equal parts where these are all zero.
 fn make_sum_exact(p: &mut [f64], u: &[f64], total: f64) {
     let tolerance = tolerance(p.len(), total);
     // Once, but where some reach 1 on the way, which then is shared by the others.

@@ -65,7 +65,7 @@ impl Kept {
         }
     }
 
-    /// Whether it could be what [`Kept::of`] makes.
+    /// Whether it could be a result of [`Kept::of`].
     fn is_sound(&self) -> bool {
         self.indices.len() == self.values.len()
             && self.indices.windows(2).all(|pair| pair[0] < pair[1])

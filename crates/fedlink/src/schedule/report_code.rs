@@ -4,19 +4,19 @@ use super::Reports;
 use crate::base::units::DeviceId;
 use crate::radio::Known;
 
-/// log2 of the smallest norm or loss that a report of 8 bits tells from 0.
+/// log2 of the smallest norm or loss that a report of 8 bits distinguishes from 0.
 const LOG2_REFERENCE: f32 = -16.0;
 /// Steps of a report of 8 bits within a factor of two: 2^(1/8) is 9 %.
 const STEPS: f32 = 8.0;
 /// The largest finite number of IEEE 754 binary16.
 const MAX_F16: f32 = 65504.0;
 
-/// How a number is reported, and how much of the round that takes (`schedule.report_bits`,
+/// The code of reported numbers, and the part of the round that they take (`schedule.report_bits`,
 /// `radio.report_floor`).
 ///
-/// Every candidate sends each number that it is asked with b bits over its own link, so that a round has
-/// n′ = max(0, n − ⌈Σ_m Σ_asks b/C_m⌉) symbols left for the updates. Since 1/C has no finite mean over
-/// Rayleigh fading, a device whose C is below the floor does not report and cannot be scheduled in the round.
+/// Every candidate sends each requested number with b bits over its own link, so that a round has n′ = max(0,
+/// n − ⌈Σ_m Σ_asks b/C_m⌉) symbols left for the updates. Since 1/C has no finite mean over Rayleigh fading, a
+/// device whose C is below the floor does not report and cannot be scheduled in the round.
 ///
 /// | b | code |
 /// |---|---|
@@ -38,7 +38,7 @@ const MAX_F16: f32 = 65504.0;
 pub struct ReportCode {
     /// b: 0, 8, 16 or 32.
     pub bits: u32,
-    /// The capacity below which a device does not report, bits a symbol.
+    /// The capacity below which a device does not report, bits per symbol.
     pub floor: f64,
 }
 

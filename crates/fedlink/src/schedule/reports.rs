@@ -21,10 +21,10 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// All that can be asked.
+    /// All numbers that a policy can request.
     pub const ALL: [Self; 4] = [Self::Norm, Self::CompressedNorm, Self::Loss, Self::RmsLoss];
 
-    /// How it is written in Python and on the wire.
+    /// Its name in Python and on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Norm => "norm",
@@ -79,7 +79,7 @@ impl Reports {
         &self.values[index * self.asks..(index + 1) * self.asks]
     }
 
-    /// The first answer of the candidate at `index`; 0 if nothing is asked.
+    /// The first answer of the candidate at `index`; 0 if the policy requests none.
     pub fn first(&self, index: usize) -> f32 {
         self.row(index).first().copied().unwrap_or(0.0)
     }
@@ -107,7 +107,7 @@ impl Reports {
         (0..self.len()).map(move |index| self.row(index)[column])
     }
 
-    /// The first answer that is not a finite number, and whose it is.
+    /// The first answer that is not a finite number, and its device.
     pub fn not_finite(&self) -> Option<(DeviceId, f32)> {
         let index = self.values.iter().position(|value| !value.is_finite())?;
         Some((self.devices[index / self.asks], self.values[index]))

@@ -23,7 +23,7 @@ pub fn systematic(p: &[f64], order: &[usize], u: f64) -> Vec<usize> {
     let mut chosen = Vec::with_capacity(whole as usize);
     for (place, &i) in order.iter().enumerate() {
         sum += p[i];
-        // The last end is exactly K, so that rounding takes nobody away.
+        // The last end is exactly K, so that rounding leaves no device out.
         let end = if place + 1 == order.len() { whole } else { (sum * (whole / total)).min(whole) };
         let passed = libm::ceil(end - u).max(0.0);
         if passed > taken && p[i] > 0.0 {
@@ -171,8 +171,8 @@ pub(in crate::schedule) mod tests {
     use crate::base::rng::{Purpose, stream};
     use proptest::prelude::*;
 
-    /// How probable each index is in systematic sampling with this order, exactly: who is taken is constant
-    /// in U between the ends of the pieces modulo 1.
+    /// The exact probability of each index in systematic sampling with this order: the sampled set is
+    /// constant in U between the ends of the pieces modulo 1.
     pub fn inclusion(p: &[f64], order: &[usize]) -> Vec<f64> {
         let k = p.iter().sum::<f64>().round();
         let mut ends: Vec<f64> = order
@@ -199,7 +199,7 @@ pub(in crate::schedule) mod tests {
     fn probabilities() -> impl Strategy<Value = Vec<f64>> {
         prop::collection::vec(0.01..1.0f64, 1..9).prop_map(|raw| {
             let k = (raw.iter().sum::<f64>() * 0.7).floor().max(1.0).min(raw.len() as f64);
-            // Scaled up to Σ = k, what exceeds 1 given to the others.
+            // Scaled up to Σ = k; the excess over 1 goes to the others.
             let mut p = raw;
             for _ in 0..200 {
                 let (fixed, free): (f64, f64) =
@@ -224,7 +224,7 @@ pub(in crate::schedule) mod tests {
 
     #[test]
     fn systematic_sampling_is_exact_where_the_arithmetic_is() {
-        // Whole 64ths: who is taken is constant between them, so that their middles are all there is to U.
+        // Whole 64ths: the sampled set is constant between them, so that their middles cover all values of U.
         let p = [5.0, 64.0, 11.0, 17.0, 31.0, 1.0, 40.0, 23.0].map(|part| part / 64.0);
         let k = p.iter().sum::<f64>() as usize;
         let orders = [[0, 1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [3, 0, 6, 1, 7, 4, 2, 5]];

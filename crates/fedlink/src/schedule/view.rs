@@ -80,7 +80,7 @@ impl View<'_> {
     }
 }
 
-/// How many samples of each class a device holds, where that is known.
+/// The number of samples of each class that a device holds, where it is known.
 pub type LabelCounts = Arc<dyn Fn(DeviceId) -> Option<Vec<u32>> + Send + Sync>;
 
 /// Facts of the devices that a server knows before the first round.
@@ -96,11 +96,11 @@ pub struct Facts {
 /// The server's table of all devices, one column for each quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceTable {
-    /// How often it was scheduled.
+    /// The number of rounds in which it was scheduled.
     scheduled: Vec<u32>,
     /// Rounds done when it was scheduled last, that round included; 0: never.
     last: Vec<u64>,
-    /// The loss that it reported last; NaN: none yet, or none is asked for.
+    /// The loss that it reported last; NaN: none yet, or the policy requests none.
     last_loss: Vec<f32>,
     /// Whether it may send in this round.
     may_send: Vec<bool>,
@@ -133,12 +133,12 @@ impl DeviceTable {
         self.scheduled.is_empty()
     }
 
-    /// How often a device was scheduled so far.
+    /// The number of rounds in which a device was scheduled so far.
     pub fn scheduled(&self, device: DeviceId) -> u32 {
         self.scheduled[device.index()]
     }
 
-    /// How often each device was scheduled so far.
+    /// The number of rounds in which each device was scheduled so far.
     pub fn all_scheduled(&self) -> &[u32] {
         &self.scheduled
     }
@@ -149,7 +149,7 @@ impl DeviceTable {
         t.saturating_sub(self.last[device.index()])
     }
 
-    /// The loss that a device reported last, if losses are asked for and it has.
+    /// The loss that a device reported last, if the policy requests losses and it has reported one.
     pub fn last_loss(&self, device: DeviceId) -> Option<f32> {
         self.last_loss.get(device.index()).copied().filter(|loss| !loss.is_nan())
     }

@@ -20,8 +20,8 @@ pub struct QueueConfig {
 impl PartConfig for QueueConfig {
     type Part = dyn PowerPolicy;
     const NAME: &'static str = "queue";
-    const MEANING: &'static str = "each device keeps account of the energy that it is ahead of P̄, and \
-                                   sends the quieter the more it is";
+    const MEANING: &'static str = "each device tracks the energy that it is ahead of P̄, and lowers its \
+                                   power as that grows";
 
     fn build(self, _: &Scope, material: &PowerMaterial) -> Result<Box<dyn PowerPolicy>, ConfigError> {
         if material.max.is_none() {

@@ -16,8 +16,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
 /// before selection.
 ///
 /// Source: Goetz et al., *Active Federated Learning* (2019), as we read it (not to be confused with agnostic
-/// federated learning). Where it is silent: a device that never trained has the largest value seen so far.
-/// Public code draws nobody by value at K = 1, keeps the share that is to be dropped, or overflows the
+/// federated learning). Not specified there: a device that never trained has the largest value seen so far.
+/// Public code draws no device by value at K = 1, keeps the share that is to be dropped, or overflows the
 /// exponential.
 #[keys]
 #[derive(Clone, Copy, Debug)]

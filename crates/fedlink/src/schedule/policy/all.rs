@@ -1,4 +1,4 @@
-//! Everybody sends.
+//! All devices send.
 
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
@@ -10,8 +10,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<All>();
 
 /// All M devices in every round, with equal bits: the reference for selection.
 ///
-/// `schedule.k` must be M: K is also what the power M·P̄/K and every comparison go by, so it is never
-/// anything else than what the configuration has. No device reports. Unbiased: everybody counts.
+/// `schedule.k` must be M: the power M·P̄/K and every comparison depend on K, so it always has the value of
+/// the configuration. No device reports. Unbiased: every device has its weight.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct All {}

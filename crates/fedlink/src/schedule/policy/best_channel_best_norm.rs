@@ -48,7 +48,7 @@ impl PartConfig for BestChannelBestNormConfig {
 /// shares the bits by norm. Source: section IV-C of the paper.
 #[derive(Clone, Copy, Debug)]
 pub struct BestChannelBestNorm {
-    /// Kc, how many devices the channel lets through to the second step; K ≤ Kc ≤ M.
+    /// Kc, the number of devices that the channel lets through to the second step; K ≤ Kc ≤ M.
     pub kc: usize,
 }
 

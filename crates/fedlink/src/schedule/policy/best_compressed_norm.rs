@@ -8,8 +8,8 @@ use crate::schedule::{Ask, Bias, Policy, Reports, Schedule, Selection, Trains, V
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestCompressedNorm>();
 
-/// BN2-C: the K devices with the largest ‖Δ̂(q*)‖₂, where q* is what the device could send if it had all n
-/// symbols (r(q*) ≤ n·C), with bits in proportion to it (`w_m = ‖Δ̂_m(q*)‖₂`).
+/// BN2-C: the K devices with the largest ‖Δ̂(q*)‖₂, where q* is the level that the device could send if it
+/// had all n symbols (r(q*) ≤ n·C), with bits in proportion to it (`w_m = ‖Δ̂_m(q*)‖₂`).
 ///
 /// Channel and update decide together: a large update behind a poor link counts for the little that would
 /// arrive of it. All M devices train and report. Source: section IV-D of the paper.

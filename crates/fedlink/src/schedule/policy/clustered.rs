@@ -50,24 +50,24 @@ impl PartConfig for ClusteredConfig {
 }
 
 /// K distributions r_k over the devices with Σ_m r_km = 1 and Σ_k r_km = K·π_m, and one draw from each; a
-/// device that was drawn j times sends once and counts j/K. Bits are in proportion to what an update counts.
+/// device that was drawn j times sends once and has the weight j/K. Bits are proportional to weights.
 ///
 /// By size: the devices in the order of decreasing sizes fill one distribution after another with the masses
 /// K·π_m. By similarity: clusters of Ward's method on the last received updates (Euclidean distances, never
-/// seen = 0), cut so that none is heavier than 1; the K heaviest are kept, the others fill what is left of
-/// them. A device of mass above 1 first has distributions of its own. Source: Fraboni, Vidal, Kameni and
+/// seen = 0), cut so that none is heavier than 1; the K heaviest are kept, the others fill their remaining
+/// mass. A device of mass above 1 first has distributions of its own. Source: Fraboni, Vidal, Kameni and
 /// Lorenzi, *Clustered Sampling* (2021), as we read it.
 ///
-/// Invariants: every device counts π on average, with a variance that is never above that of
+/// Invariants: every device has the weight π on average, with a variance that is never above that of
 /// [multinomial](super::multinomial) sampling; masses are whole numbers, so that both sums are exact. With
 /// equal sizes and K | M by size it is a partition into K blocks. A device that is drawn and may not send
-/// adds nothing, and the others count what they would: weights that were normalized over those that are there
-/// would be biased. By similarity the state is of up to M·d + M² numbers.
+/// adds nothing, and the others keep their weights: normalizing over the devices that send would be biased.
+/// By similarity the state is of up to M·d + M² numbers.
 #[derive(Clone, Debug)]
 pub struct Clustered {
     target: Target,
     last: Option<LastUpdates>,
-    /// The devices that were drawn before training, ascending, and how often.
+    /// The devices that were drawn before training, ascending, with their numbers of draws.
     chosen: Vec<(DeviceId, u32)>,
 }
 
@@ -305,7 +305,7 @@ mod tests {
         (f64::from(a[0]) - f64::from(b[0])).hypot(f64::from(a[1]) - f64::from(b[1]))
     }
 
-    /// r_km as shares, and whether both sums are what they must be, exactly.
+    /// r_km as shares, and whether both sums are exact.
     fn shares(distributions: &[Distribution], sizes: &[u64], k: usize) -> Vec<Vec<f64>> {
         let full: u128 = sizes.iter().map(|&size| u128::from(size)).sum();
         assert_eq!(distributions.len(), k);

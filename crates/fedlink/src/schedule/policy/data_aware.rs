@@ -55,7 +55,7 @@ impl PartConfig for DataAwareConfig {
 /// update counts by its samples, n_m over those of all scheduled.
 ///
 /// Every device reports its Gini index and its size once, before the first round (64 bits): information on
-/// labels leaves the device. Where nobody knows the labels (nodes, custom tasks that do not give them) all
+/// labels leaves the device. Where the labels are unknown (nodes, custom tasks that do not give them) all
 /// indices are 0. Source: after Taïk, Moudoud and Cherkaoui, *Data-Quality Based Scheduling for Federated
 /// Edge Learning* (2021), as we read it, without the knapsack over resource blocks. Invariants: the index is
 /// 0 for one class and 1 − 1/c for c equal ones; where sizes and labels are alike it is an order by age. With
@@ -63,7 +63,7 @@ impl PartConfig for DataAwareConfig {
 #[derive(Clone, Debug)]
 pub struct DataAware {
     config: DataAwareConfig,
-    /// What of I_m does not change; empty before the first round of a process, in which it is computed.
+    /// The constant part of I_m; empty before the first round of a process, in which it is computed.
     fixed: Vec<f64>,
 }
 

@@ -14,15 +14,15 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Deadline>();
 /// bits.
 ///
 /// C_m(k) is the capacity at the power that k devices leave each other, M·P̄/k by the paper's rule; the round
-/// is then played with that k, as a run with K = k would be. With `seconds` it is FedCS: devices are added
-/// one after another, each time the one whose upload ends first if it follows those before and begins when it
-/// has trained, max(Θ, T_m) + R_min/C_m(k)·T_s, while that is within `seconds`. T_m are the training times
-/// that the clock expects (0 without `clock.compute`), T_s the seconds of a symbol.
+/// then runs with that k, as a run with K = k would be. With `seconds` it is FedCS: devices are added one
+/// after another, each time the one whose upload ends first if it follows those before and begins when it has
+/// trained, max(Θ, T_m) + R_min/C_m(k)·T_s, while that is within `seconds`. T_m are the training times that
+/// the clock expects (0 without `clock.compute`), T_s the seconds of a symbol.
 ///
 /// Sources: after Nishio and Yonetani, *Client Selection for Federated Learning with Heterogeneous Resources
 /// in Mobile Edge* (2019), and Shi, Zhou and Niu, *Device Scheduling with Fast Convergence for Wireless
 /// Federated Learning* (2020), as we read them. Invariants: without `seconds` no larger set fits; the number
-/// rises with n; no device is added beyond the deadline. Where not even one fits nobody is scheduled. No
+/// rises with n; no device is added beyond the deadline. If not even one fits, no device is scheduled. No
 /// device reports, only the scheduled ones train.
 #[keys]
 #[derive(Clone, Copy, Debug)]
@@ -82,9 +82,9 @@ impl Deadline {
 
     /// The largest k ≤ K of which the k cheapest fit into the symbols, or 0.
     ///
-    /// With fewer devices each needs fewer symbols. So a number that fits and one that does not bound what a
-    /// device can need in between, and those that are among the cheapest for no number in between are left
-    /// out of what follows: few passes are over all devices.
+    /// With fewer devices each needs fewer symbols. So a number that fits and one that does not are bounds
+    /// for each device's symbols in between. Devices that are among the cheapest for no number in between are
+    /// left out of the later passes: few passes are over all devices.
     fn most_that_fit(&self, view: &View) -> usize {
         let (bits, symbols) = (self.least_bits(view), view.symbols as f64);
         let mut pool: Vec<Bounds> = view
@@ -92,7 +92,7 @@ impl Deadline {
             .into_iter()
             .map(|device| Bounds { device, low: 0.0, high: f64::INFINITY })
             .collect();
-        // (k, what the k cheapest need)
+        // (k, the symbols of the k cheapest)
         let (mut fits, mut too_many) = ((0, 0.0), (view.k.min(pool.len()) + 1, f64::INFINITY));
         let mut needs = Vec::with_capacity(pool.len());
         for step in 0u32.. {
@@ -137,8 +137,8 @@ fn smallest(numbers: &mut [f64], count: usize) -> &[f64] {
 }
 
 /// A number of devices between one that fits and one that does not: at first the largest, then that of a
-/// power law through what both need, and every other time the middle, so that it ends soon whatever the law
-/// is.
+/// power law through the symbols of both, and every other time the middle, so that it ends soon whatever the
+/// law is.
 fn probe(fits: (usize, f64), too_many: (usize, f64), symbols: f64, step: u32) -> usize {
     let (least, most) = (fits.0 + 1, too_many.0 - 1);
     let [(low, low_needs), (high, high_needs)] = [fits, too_many].map(|(k, needs)| (k as f64, needs));
@@ -152,7 +152,7 @@ fn probe(fits: (usize, f64), too_many: (usize, f64), symbols: f64, step: u32) ->
         }
         _ => 0.5 * (low + high),
     };
-    // What is no number becomes 0 in the conversion.
+    // The conversion turns NaN into 0.
     (guess as usize).clamp(least, most)
 }
 
@@ -169,8 +169,8 @@ fn by_seconds(
     let queue = |time: &dyn Fn(usize) -> f64| -> BinaryHeap<Reverse<(Seconds, usize)>> {
         (0..waiting.len()).map(|i| Reverse((Seconds(time(i)), i))).collect()
     };
-    // Who trains at this time, by the end of training and by the end of an upload that follows at once; who
-    // has trained, by the length of the upload.
+    // Devices that train at this time, by the end of training and by the end of an upload that follows at
+    // once; devices that have trained, by the length of the upload.
     let (mut training, mut early) = (queue(&trains), queue(&|i| trains(i) + upload(i)));
     let mut ready = BinaryHeap::new();
     let mut is_ready = vec![false; waiting.len()];
@@ -191,7 +191,7 @@ fn by_seconds(
         ];
         let first = next.iter().flatten().min().filter(|(end, _)| end.0 <= limit);
         let Some(&(Seconds(end), i)) = first else { break };
-        // Who is chosen while it trains is in neither queue any more.
+        // A device that is chosen while it trains is in neither queue any more.
         if std::mem::replace(&mut is_ready[i], true) {
             ready.pop()
         } else {
@@ -294,8 +294,8 @@ mod tests {
             }
         }
 
-        /// The deadline holds for everybody, each is the first to end of those left, and where all train
-        /// alike no other order has more.
+        /// The deadline holds for every scheduled device, each is the first to end of those left, and where
+        /// all train equally long no other order has more.
         #[test]
         fn fedcs_ends_in_time(
             devices in prop::collection::vec((0.05..20.0f64, 0.0..3.0f64), 1..=7),
@@ -319,7 +319,7 @@ mod tests {
                     prop_assert!((now - earliest).abs() < 1e-12 && now <= seconds);
                     left.retain(|&i| i != device.index());
                 }
-                // Nobody who would still be in time is left out.
+                // No device that would still be in time is left out.
                 let late = left.iter().all(|&i| now.max(train_s[i]) + upload(i, k) > seconds);
                 prop_assert!(order.len() == k || late);
             }

@@ -32,14 +32,14 @@ impl PartConfig for DivFlConfig {
 }
 
 /// Minimizes Σ_m min_(j∈S) ‖Δ̂_m − Δ̂_j‖ over the sets of K devices, greedily: first the smallest sum of
-/// distances, then the largest drop. Device j counts γ_j/M, γ_j the number of devices whose nearest in S it
-/// is. Equal bits.
+/// distances, then the largest drop. Device j has the weight γ_j/M, γ_j the number of devices whose nearest
+/// in S it is. Equal bits.
 ///
 /// The distances are those between the last updates that the server received of each device (all present
 /// updates would have to be sent for others); a device that was never scheduled is picked first, of several
-/// that of the larger gain. What stands for nobody's update, because nothing of the device or of S is known,
-/// is shared equally. Source: Balakrishnan et al., *Diverse Client Selection for Federated Learning via
-/// Submodular Maximization* (2022), as we read it; their released code averages by samples in place of γ.
+/// that of the larger gain. The weight of a device without a known update, or of one where nothing of S is
+/// known, is shared equally. Source: Balakrishnan et al., *Diverse Client Selection for Federated Learning
+/// via Submodular Maximization* (2022), as we read it; their released code averages by samples in place of γ.
 ///
 /// Invariants: Σ γ = M; the drop of the cost is at least 1 − 1/e of the largest one; of equal updates no
 /// second one is picked before every other update is. No device reports, only the K train. State: the last
@@ -104,7 +104,7 @@ impl DivFl {
         picks
     }
 
-    /// γ of each of `scheduled`: how many of the M devices it stands for.
+    /// γ of each of `scheduled`: the number of the M devices that it represents.
     fn represented(&self, scheduled: &[DeviceId]) -> Vec<f64> {
         let mut counts = vec![0.0; scheduled.len()];
         let known: Vec<usize> = (0..scheduled.len()).filter(|&i| self.last.is_known(scheduled[i])).collect();
@@ -112,7 +112,7 @@ impl DivFl {
         for device in DeviceId::all(self.last.devices()) {
             let distance = |i: usize| self.last.distance(device.index(), scheduled[i].index());
             let nearest = match scheduled.iter().position(|picked| *picked == device) {
-                // A picked device stands for itself; of equal distances the first pick counts.
+                // A picked device represents itself; of equal distances the first pick counts.
                 Some(own) => Some(own),
                 None if !self.last.is_known(device) => None,
                 None => known.iter().copied().min_by(|&a, &b| distance(a).total_cmp(&distance(b))),
@@ -222,7 +222,7 @@ mod tests {
             let chosen = Bench::new(m, k).at(3, |view| policy.candidates(view));
             let set: Vec<usize> = chosen.iter().map(|device| device.index()).collect();
             prop_assert_eq!(set.len(), k);
-            // d₀: the cost if everybody's nearest were as far as the two farthest.
+            // d₀: the cost if the nearest of every device were as far as the two farthest.
             let far = (0..m).flat_map(|a| (0..m).map(move |b| (a, b)));
             let far = far.map(|(a, b)| distance(&vectors[a], &vectors[b])).fold(0.0, f64::max);
             let none = far * m as f64;

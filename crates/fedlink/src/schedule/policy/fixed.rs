@@ -9,8 +9,8 @@ use crate::schedule::{Bias, Policy, Selection, Trains, View};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Fixed>();
 
-/// The same K devices, drawn once, in every round, with equal bits: a floor, which shows what the data of the
-/// others are worth.
+/// The same K devices, drawn once, in every round, with equal bits: a lower reference, which shows the value
+/// of the other devices' data.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {}

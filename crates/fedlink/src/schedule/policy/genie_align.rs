@@ -15,8 +15,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieAlign>();
 /// (bᵀ1_S)²/(1_SᵀG1_S) for bᵀ1_S > 0, b_m = ⟨Δ̂_m, Δ̄⟩, G_mj = ⟨Δ̂_m, Δ̂_j⟩, Δ̄ = (1/M)·ΣΔ_m: the largest
 /// decrease of ‖Δ̄ − s·ΣΔ̂‖² over all steps s. All sets are tried where there are no more than 10⁵; else
 /// devices are added one by one, the best first, and then exchanged as long as that gains. Bits are in
-/// proportion to capacity, so that each has 1/K of the symbols. It bounds what a choice by the present round
-/// alone can win. The simulator computes it; on real nodes it is refused.
+/// proportion to capacity, so that each has 1/K of the symbols. It bounds the gain of any choice by the
+/// present round alone. The simulator computes it; on real nodes it is refused.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct GenieAlign {}

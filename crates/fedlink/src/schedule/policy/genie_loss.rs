@@ -14,7 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieLoss>();
 ///
 /// Devices are added one by one: the one that makes the loss of θ + (c/K)·Σ_(S∪m) Δ̂ the smallest, c the
 /// server rate and each Δ̂ at 1/K of the round. K·M evaluations of the whole training set in a round. It
-/// bounds what a choice by the present round alone can win; the simulator computes it, and on real nodes it
+/// bounds the gain of any choice by the present round alone; the simulator computes it, and on real nodes it
 /// is refused.
 #[keys]
 #[derive(Clone, Copy, Debug)]

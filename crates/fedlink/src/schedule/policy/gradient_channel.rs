@@ -113,7 +113,8 @@ mod tests {
         let mut counts = [0u32; 6];
         for round in 1..=60 {
             let schedule = bench.schedule(&mut small, &norms);
-            // Three units for each transmission against one a round: what K/M of the time allows.
+            // Three units per transmission against one per round: the average of a device that sends K/M of
+            // the time.
             let mut record = RoundRecord::of_devices(round, &schedule.devices().collect::<Vec<_>>());
             record.transmissions.iter_mut().for_each(|sent| sent.power.0 = 3.0);
             small.observe(&record);

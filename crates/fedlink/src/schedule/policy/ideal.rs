@@ -1,4 +1,4 @@
-//! Everybody sends everything: the ceiling, not a link.
+//! All devices send everything: an upper bound, not a link.
 
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
@@ -14,8 +14,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Ideal>();
 /// Federated averaging without a link: all M devices send all d entries with 32 bits each, and each counts
 /// π_m.
 ///
-/// No uplink carries this; it shows what the link, the compression and the selection together cost. It brings
-/// its own "compression", which ignores the budget, so `compress.scheme` has no effect and must be left out.
+/// No uplink carries this; it shows the joint cost of link, compression and selection. It brings its own
+/// "compression", which ignores the budget, so `compress.scheme` has no effect and must be left out.
 /// `schedule.k` must be M. For simulations only. Source: McMahan et al., *Communication-Efficient Learning of
 /// Deep Networks from Decentralized Data* (2017), at C = 1.
 #[keys]

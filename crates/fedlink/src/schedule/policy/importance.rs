@@ -30,7 +30,7 @@ pub enum Price {
 /// p minimizes ρ·Σ u²/p + (1−ρ)·Σ p·T, u = π‖Δ‖ over its sum and T_m ∝ 1/C_m the upload time over its mean,
 /// so that both sums are about 1 and ρ means the same whatever the norms are. Source: after Ren, He, Wen, Yu,
 /// Huang and Guo, *Scheduling for Cellular Federated Edge Learning with Importance and Channel Awareness*
-/// (2020), as we read it; with n symbols a round T is a price, not a duration. `price = "variance"` has no
+/// (2020), as we read it; with n symbols per round T is a price, not a duration. `price = "variance"` has no
 /// time term, and u²/C in place of u². Equal bits. Invariant: scaling all norms changes nothing.
 #[keys]
 #[derive(Clone, Copy, Debug)]

@@ -138,12 +138,12 @@ mod tests {
     use crate::schedule::sampling::tests::inclusion;
     use crate::system::simulation::Simulation;
 
-    /// Six devices of which two are in debt, and what they report.
+    /// Six devices of which two are in debt, and their reports.
     fn indebted() -> (Lyapunov, [f64; 6], Bench) {
         let mut queues = PowerQueues::default();
         let bench = Bench::new(6, 2);
         bench.at(0, |view| queues.begin(view));
-        // Each transmission is of power 1, as is what each device may spend in a round.
+        // Each transmission is of power 1, as is the energy that each device may spend per round.
         queues.observe(&RoundRecord::of_devices(1, &[1, 1, 1, 4, 4, 4, 4, 4, 4].map(DeviceId)));
         let config = LyapunovConfig { v: 3.0, target: Target::BySize, norms: true };
         (Lyapunov { config, queues, chosen: Vec::new() }, [1.0, 2.5, 0.4, 7.0, 1.5, 0.9], bench)
@@ -209,7 +209,7 @@ mod tests {
             for (average, queue) in outcome.average_power.iter().zip(queues) {
                 assert!(*average <= 1.0 + queue / 40.0 + 1e-12, "{average} {queue}");
             }
-            // P = M·P̄/K = 4: with a small V nobody is far ahead of anybody.
+            // P = M·P̄/K = 4: with a small V no device is far ahead of another.
             assert!(outcome.scheduled.iter().all(|n| (6..=14).contains(n)), "{:?}", outcome.scheduled);
         }
     }

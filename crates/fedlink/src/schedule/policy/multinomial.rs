@@ -12,8 +12,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
 /// K independent draws with probabilities π; a device that was drawn j times sends once and counts j/K.
 ///
 /// Source: the sampling scheme of Li et al., *Federated Optimization in Heterogeneous Networks* (2020), as we
-/// read it. Invariants: every device counts π on average; at most K different devices are scheduled. Bits are
-/// in proportion to what an update counts.
+/// read it. Invariants: every device has the weight π on average; at most K different devices are scheduled.
+/// Bits are proportional to weights.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct Multinomial {
@@ -35,7 +35,7 @@ impl PartConfig for Multinomial {
 }
 
 impl Multinomial {
-    /// The devices that are drawn, ascending, and how often.
+    /// The devices that are drawn, ascending, with their numbers of draws.
     fn draw(self, view: &View) -> Vec<(DeviceId, u32)> {
         let devices = view.eligible();
         let weights = self.target.weights(&devices, view.links.devices(), |device| view.samples(device));
@@ -64,7 +64,8 @@ impl Policy for Multinomial {
     }
 
     fn select(&mut self, view: &View, reports: &Reports) -> Schedule {
-        // The same numbers are drawn again, since nothing is kept; who failed meanwhile is left out.
+        // The same numbers are drawn again, since no state is kept; a device that failed meanwhile is left
+        // out.
         let k = view.k as f64;
         let pick = |(device, count): (DeviceId, u32)| {
             let weight = f64::from(count) / k;

@@ -71,13 +71,12 @@ impl PartConfig for OceanConfig {
 /// greedily: ascending by q_m·P_m/C_m while V·η_t > q_m·E_m, without the devices whose R_min/C_m is more than
 /// the symbols that are left. Equal bits.
 ///
-/// E_m = P_m·R_min/C_m, the energy of the least that a device sends, and q_m ← max(0, q_m + (what it
-/// radiated) − H/T), both in units of P̄·n; a round radiates P times the symbols that were granted, and H/T
-/// is `budget` over K, so that a device which is scheduled its share of the rounds spends 1/K. All queues
-/// start anew after every `frame` rounds. Without `elastic` the K cheapest are scheduled, whatever they cost.
-/// Source: after Xu and Wang, *Client Selection and Bandwidth Allocation in Wireless Federated Learning
-/// Networks: A Long-Term Perspective* (2020), as we read it; power is given here, and bandwidth follows from
-/// equal bits.
+/// E_m = P_m·R_min/C_m, the energy of a device's smallest upload, and q_m ← max(0, q_m + (radiated energy) −
+/// H/T), both in units of P̄·n; a round radiates P times the symbols that were granted, and H/T is `budget`
+/// over K, so that a device which is scheduled its share of the rounds spends 1/K. All queues start anew
+/// after every `frame` rounds. Without `elastic` the K cheapest are scheduled at any cost. Source: after Xu
+/// and Wang, *Client Selection and Bandwidth Allocation in Wireless Federated Learning Networks: A Long-Term
+/// Perspective* (2020), as we read it; power is given here, and bandwidth follows from equal bits.
 ///
 /// Invariants: q ≥ 0; without a frame a device's mean energy over T rounds is at most H/T + q_m(T)/T; the set
 /// is the best one where all R_min/C_m are equal. No device reports, only the scheduled ones train. State: M
@@ -225,8 +224,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against all subsets: exact where all need the same symbols, feasible and at least half of the best
-        /// otherwise where symbols are what is short.
+        /// Against all subsets: exact where all need the same symbols; otherwise feasible and, where symbols
+        /// are the limit, at least half of the best.
         #[test]
         fn the_set_is_the_best_of_all_subsets_where_symbols_are_alike(
             prices in prop::collection::vec(0.0..3.0f64, 1..=8),

@@ -62,16 +62,16 @@ impl PartConfig for OortConfig {
 ///
 /// U_m = n_m·√(mean ℓ²) over the samples of its last local training, t the round from 1, L_m the round in
 /// which m trained last, q the clip quantile of U, t_m = 1/C_m the time of a bit (a round lasts the same for
-/// all), T a percentile of the t_m. ε = max(ε₀·decay^t, min), and 0 once everybody was tried. The pacer
+/// all), T a percentile of the t_m. ε = max(ε₀·decay^t, min), and 0 once every device was tried. The pacer
 /// raises the percentile by 5 if the utility of the scheduled devices over the last rounds differs by at most
 /// a tenth from that of the rounds before, and lowers it by 5 if by five times or more. Equal bits; no device
 /// reports before selection, the K report when they train.
 ///
 /// Source: Lai, Zhu, Madhyastha and Chowdhury, *Oort: Efficient Federated Learning via Guided Participant
-/// Selection* (2021) and its code, as we read them. Where they are silent or fail: (1−ε)·K is rounded up or
-/// down at random, so that its mean is right also at K = 1; the cut is at the score of the last device that
+/// Selection* (2021) and its code, as we read them. Where they specify nothing or fail: (1−ε)·K is rounded up
+/// or down at random, so that it is unbiased also at K = 1; the cut is at the score of the last device that
 /// would be taken, which exists; the confidence term is computed at selection, so that it grows while a
-/// device waits; what exploration cannot fill is drawn by score.
+/// device waits; places that exploration cannot fill are drawn by score.
 #[derive(Clone, Debug)]
 pub struct Oort {
     config: OortConfig,
@@ -183,7 +183,7 @@ impl Policy for Oort {
         let exploited = libm::floor(wanted + rng.uniform()) as usize;
         let exploited = exploited.min(view.k).min(tried.len());
         let explored = (view.k - exploited).min(new.len());
-        // What nobody is left to be explored for is drawn by score.
+        // Places that exploration cannot fill are drawn by score.
         let exploited = (view.k - explored).min(tried.len());
         let facts = |device: &DeviceId| {
             let Arm { loss, last } = arm(device);
@@ -241,7 +241,7 @@ mod tests {
     use crate::record::Transmission;
     use proptest::prelude::*;
 
-    /// A policy that was told of these losses, one for each device that was tried, in these rounds.
+    /// A policy with these losses, one for each device that was tried, from these rounds.
     fn oort(config: OortConfig, devices: usize, known: &[(u32, f64, u64)]) -> Oort {
         let mut policy = Oort::new(config, devices);
         for &(device, loss, last) in known {
@@ -325,7 +325,7 @@ mod tests {
         near(counts[2], 0.2 * 0.2);
         near(counts[3], 0.2 * 0.8);
         near(counts[0] + counts[1], 0.8);
-        // In the first round nobody was tried, and ε = 0.9·0.95.
+        // In the first round no device was tried, and ε = 0.9·0.95.
         assert!((Oort::new(OortConfig::default(), 4).exploration(1) - 0.855).abs() < 1e-12);
         assert_eq!(Oort::new(OortConfig::default(), 4).exploration(500), 0.2);
     }

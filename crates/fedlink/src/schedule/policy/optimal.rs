@@ -70,7 +70,7 @@ pub fn probabilities(u: &[f64], k: usize) -> Vec<f64> {
     let is_smaller = |pair: &(f64, usize)| ascending(pair, &first).is_lt();
     let mut sum: f64 = u.iter().copied().zip(0..).filter(is_smaller).map(|(u, _)| u).sum();
     let sums: Vec<f64> = order.iter().map(|(u, _)| (sum += u, sum).1).collect();
-    // How many of the k have the formula of small norms: the most for which no p is above 1.
+    // The number of the k that have the formula of small norms: the largest for which no p is above 1.
     let fits = |free: &usize| {
         let last = order[free - 1].0;
         last > 0.0 && *free as f64 * last <= sums[free - 1] * (1.0 + 1e-15)
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_mean_over_all_draws_is_the_mean_of_the_updates() {
-        // p = 1/8, 2/8, 4/8, 1/8, 1: who is drawn is constant in every eighth of U, in every order.
+        // p = 1/8, 2/8, 4/8, 1/8, 1: the drawn set is constant in every eighth of U, in every order.
         let (u, deltas) = ([1.0, 2.0, 4.0, 1.0, 50.0], [3.0, -1.0, 0.25, 8.0, -5.5]);
         let p = probabilities(&u, 2);
         let mut orders = vec![vec![]];

@@ -36,17 +36,16 @@ impl PartConfig for PoissonConfig {
     }
 }
 
-/// Every device with probability q, whatever the others do: Poisson sampling, which amplifies differential
-/// privacy (`docs/privacy.md`).
+/// Every device with probability q, independently of the others: Poisson sampling, which amplifies
+/// differential privacy (`docs/privacy.md`).
 ///
-/// A device that is scheduled has n/K symbols, however many there are, and counts 1/(q·M), so that nothing
-/// that a device sends depends on the coins of others, and the step is an unbiased estimate of the mean
-/// update of all M where K = M. If more than K coins come up, a uniformly random K of those devices are
-/// scheduled: sampling is then no longer exactly Poisson, with a probability that the accountant charges, and
-/// the step is short by what the others would have added. Rounds in which nobody is scheduled happen. No
-/// device reports, only the scheduled train. Invariant: where K = M every set of devices has the probability
-/// q^k·(1−q)^(M−k). Sampling of McMahan, Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent
-/// Language Models* (2018).
+/// A device that is scheduled has n/K symbols, however many there are, and the weight 1/(q·M), so that no
+/// upload depends on the draws of other devices, and the step is an unbiased estimate of the mean update of
+/// all M where K = M. If more than K devices are drawn, a uniformly random K of them are scheduled: sampling
+/// is then no longer exactly Poisson, with a probability that the accountant charges, and the step lacks the
+/// updates of the others. In some rounds no device is scheduled. No device reports, only the scheduled train.
+/// Invariant: where K = M every set of devices has the probability q^k·(1−q)^(M−k). Sampling of McMahan,
+/// Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent Language Models* (2018).
 #[derive(Clone, Copy, Debug)]
 pub struct Poisson {
     /// q.
@@ -62,7 +61,7 @@ impl Persist for Poisson {}
 impl Policy for Poisson {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         let mut rng = view.rng(0);
-        // Everybody has a coin, so that it does not depend on who else may send.
+        // Every device has its own draw, so that it does not depend on which others may send.
         let mut chosen: Vec<DeviceId> =
             view.everyone().into_iter().filter(|_| rng.uniform() < self.rate).collect();
         chosen.retain(|device| view.devices.may_send(*device));

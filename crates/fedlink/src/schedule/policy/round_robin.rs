@@ -14,7 +14,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<RoundRobin>();
 /// Source: the RR policy of Yang, Liu, Quek and Poor, *Scheduling Policies for Federated Learning in Wireless
 /// Networks* (2019), with a random order in place of groups by index. A device that may not send loses its
 /// turn. Invariants: in any M consecutive rounds each device is scheduled exactly K times, so that with P =
-/// M·P̄/K each spends P̄ on average, as the paper's power constraint asks. No state but the round number.
+/// M·P̄/K each spends P̄ on average, as the paper's power constraint requires. No state but the round number.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct RoundRobin {}

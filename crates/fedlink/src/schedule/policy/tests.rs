@@ -32,7 +32,7 @@ pub fn devices(schedule: &Schedule) -> Vec<usize> {
     schedule.devices().map(DeviceId::index).collect()
 }
 
-/// How often each of `m` devices is scheduled.
+/// The number of rounds in which each of `m` devices is scheduled.
 pub fn counts(schedules: &[Vec<DeviceId>], m: usize) -> Vec<u32> {
     let mut counts = vec![0; m];
     schedules.iter().flatten().for_each(|device| counts[device.index()] += 1);
@@ -426,8 +426,8 @@ proptest! {
     }
 }
 
-/// What a policy decides in eight rounds with links and reports of their own, where device i is called
-/// `names[i]`: who is scheduled, by the original names, with its part of the bits and what it counts.
+/// The decisions of a policy in eight rounds with links and reports of their own, where device i has the name
+/// `names[i]`: the scheduled devices, by their original names, with bit weight and weight.
 fn renamed(
     entry: &Entry<dyn Policy>,
     names: &[usize],
@@ -472,9 +472,9 @@ fn renamed(
     rounds
 }
 
-/// Policies whose choice depends on links and reports alone, never on what a device is called. Others draw at
-/// random, take devices in an order, or have ties that are no accident (`divfl`: of two updates that are
-/// nearest to each other either lowers the cost by as much).
+/// Policies whose choice depends on links and reports alone, never on the name of a device. Others draw at
+/// random, take devices in an order, or have ties by construction (`divfl`: of two updates that are nearest
+/// to each other either lowers the cost by the same amount).
 const NAMELESS: [&str; 8] =
     ["bc", "bn2", "bc-bn2", "bn2-c", "proportional-fair", "age", "norm-channel", "gradient-channel"];
 
@@ -578,8 +578,8 @@ fn the_devices_that_train_before_selection_are_those_that_the_policy_declares() 
     }
 }
 
-/// Each device counts π in the mean over the random numbers of the policy, whatever was reported and observed
-/// before: of the policies that declare it, all rounds of a run within 4.5 deviations.
+/// Each device has the weight π on average over the random numbers of the policy, whatever was reported and
+/// observed before: of the policies that declare it, all rounds of a run within 4.5 deviations.
 #[test]
 fn a_policy_that_declares_to_be_unbiased_is() {
     let rounds = 6000;

@@ -41,10 +41,10 @@ impl PartConfig for UcbConfig {
 /// β·D_m, ŷ = min(1, ȳ + √(2·ln t/z)), D_m ← max(0, D_m + φ·K/M − x_m).
 ///
 /// ȳ is the mean reward over z plays, the reward 1 − τ/τ_max with the time of a bit τ = 1/C, τ_max =
-/// 1/`slowest`. Only what a device's channel was when it sent is used, so that it is of use where links
-/// differ in the mean; with equal links it is a slow round robin. Source: after Xia, Quek, Guo, Wen, Yang and
-/// Zhu, *Multi-Armed Bandit-Based Client Scheduling for Federated Learning* (2020), as we read it. Invariant
-/// with β = 1: a device's share of turns is at least φ·K/M − D_m(T)/T.
+/// 1/`slowest`. The policy uses a device's channel only in rounds in which it sent, which helps where mean
+/// links differ; with equal links it is a slow round robin. Source: after Xia, Quek, Guo, Wen, Yang and Zhu,
+/// *Multi-Armed Bandit-Based Client Scheduling for Federated Learning* (2020), as we read it. Invariant with
+/// β = 1: a device's share of turns is at least φ·K/M − D_m(T)/T.
 #[derive(Clone, Debug)]
 pub struct Ucb {
     config: UcbConfig,
