@@ -233,7 +233,7 @@ pub fn mistaken(error: &clap::Error, words: &[String]) -> Option<String> {
     let given = given.split('=').next().unwrap_or(given);
     let place = words.iter().position(|word| word.split('=').next() == Some(given))?;
     if let Some(name) = given.strip_prefix("--") {
-        // The value stands behind an equals sign, or is the next word.
+        // The value is behind an equals sign, or is the next word.
         let value = words[place].split_once('=').map(|(_, value)| value);
         let value = value.or_else(|| words.get(place + 1).map(String::as_str)).unwrap_or("VALUE");
         let last = name.replace('-', "_");

@@ -114,7 +114,7 @@ fn parse(entry: &Entry, index: usize, path: &Path) -> Result<(), String> {
     }
 }
 
-/// How many samples file `index` holds.
+/// The number of samples in file `index`.
 fn samples(entry: &Entry, index: usize) -> usize {
     match entry.files {
         Files::Embedded => 0,

@@ -63,7 +63,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
             if let Some(problem) = args::mistaken(&message, &words) {
                 errln!("error: {problem}");
             } else if message.use_stderr() {
-                // Arguments may hold what a terminal obeys.
+                // Arguments may contain control sequences of a terminal.
                 err!("{}", message.render());
             } else {
                 let _ = message.print();

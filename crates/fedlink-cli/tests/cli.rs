@@ -77,7 +77,7 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What is in the folder besides the data that [`small_run`] has written there.
+/// The names in the folder, except the data that [`small_run`] has written there.
 fn made(folder: &TempDir) -> Vec<String> {
     entries(folder.path()).into_iter().filter(|name| name != small_data::NAME).collect()
 }
@@ -215,7 +215,7 @@ fn an_existing_folder_is_kept_unless_force_is_given() {
     let message = refused(&mut small_run(&folder, &["--out", "mine"]));
     assert!(message.contains("mine exists already") && message.contains("--force"), "{message}");
     assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
-    // What somebody else has written is never replaced.
+    // The files of others are never replaced.
     let message = refused(&mut small_run(&folder, &["--out", "mine", "--force"]));
     assert!(message.contains("did not write: precious"), "{message}");
     assert_eq!(entries(&folder.path().join("mine")), ["precious"]);
@@ -487,7 +487,7 @@ fn every_command_has_a_manual_page() {
     assert_eq!(String::from_utf8(printed).unwrap(), page("fedlink.1"));
 }
 
-/// The words after `fedlink` with a standard output, or a standard error, that nobody reads.
+/// The words after `fedlink` with a standard output, or a standard error, whose reader is gone.
 fn unread(words: &[&str], error_too: bool) -> std::process::Output {
     let folder = TempDir::new().unwrap();
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("fedlink"));

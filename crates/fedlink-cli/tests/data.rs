@@ -163,7 +163,7 @@ fn a_broken_download_is_resumed_where_it_broke() {
     let half = mnist()[0].1.len() / 2;
     let seen = server.seen();
     assert_eq!((seen[0].status, seen[0].from, seen[0].sent), (200, None, half));
-    // What the closed connection still held may be lost, but no more than that.
+    // Bytes in the closed connection may be lost, but no more than that.
     let from = seen[1].from.unwrap();
     assert!(seen[1].status == 206 && from > 0 && from <= half, "{seen:?}");
     assert_eq!(seen.len(), 5);
@@ -325,7 +325,7 @@ fn an_endless_or_oversized_answer_is_cut_off_and_leaves_nothing() {
         assert!(got.err.contains(expected) && got.err.contains(&limit.to_string()), "{got:?}");
         assert_eq!(files_in(&location.mnist()), [""; 0]);
         let sent = server.seen()[0].sent;
-        // What lies in the sockets' buffers was sent, though never read.
+        // The bytes in the sockets' buffers were sent, though never read.
         assert!(sent < limit + (32 << 20), "{sent}");
     }
 }
@@ -383,7 +383,7 @@ fn check_distinguishes_good_damaged_truncated_and_missing_files() {
         assert!(bad.err.contains("fedlink data get mnist"), "{bad:?}");
     }
 
-    // And `get` mends what is bad, and only that.
+    // And `get` repairs bad files, and only these.
     let server = Server::start(mnist(), Mode::Normal);
     assert_eq!(location.get(&server).code, 0);
     assert_complete(&location);
@@ -415,7 +415,7 @@ fn without_a_folder_given_the_first_writable_one_is_used() {
     let cache = location.root.path().join("cache").join("fedlink").join("mnist");
     assert!(got.err.contains(&format!("fetching mnist into {}", cache.display())), "{got:?}");
     assert_eq!(files_in(&cache).len(), 4);
-    // A folder asked for is used or refused, never replaced by another.
+    // A requested folder is used or refused, never replaced by another.
     let refused = run(location.command().args(["get", "mnist", "--data-dir"]).arg(file.join("data")));
     assert!(refused.code == 2 && refused.err.contains("no folder for data can be written"), "{refused:?}");
 }
@@ -493,7 +493,7 @@ fn emnist_is_extracted_from_its_zip_file_and_checked_by_its_content() {
     assert_eq!(files_in(&location.data().join("emnist-balanced")), [""; 0]);
     let got = get(&location, archive(112_800));
     assert_eq!(got.code, 0, "{got:?}");
-    // Anybody can write such files: only a known digest verifies a file.
+    // Any user can write such files: only a known digest verifies a file.
     let words = "emnist-balanced is complete: its files are readable and of the right size, and not \
                  verified, because no digest of them is known";
     assert!(got.err.contains(words) && !got.err.contains("and verified"), "{got:?}");
@@ -568,7 +568,7 @@ fn preview_writes_a_sheet_with_a_row_for_each_class() {
     fs::write(custom.join("train.csv"), "0,1,2,3,4\n1,5,6,7,8\n1,5,6,7,8\n").unwrap();
     fs::write(custom.join("test.csv"), "0,1,2,3,4\n").unwrap();
     let again = ["preview", custom.to_str().unwrap(), "--out", sheet.to_str().unwrap()];
-    // A file that is there is somebody's.
+    // A file that exists belongs to the user.
     let refused = location.run(&again);
     assert!(refused.code == 2 && refused.err.contains("exists already; choose another file, or add --force"));
     let made = location.run(&[&again[..], &["--force"]].concat());

@@ -1,5 +1,5 @@
-//! What the radio, the cell, the clock and the energy meter refuse, through the command: values that cannot
-//! be, and keys that would have no effect.
+//! Refusals of the radio, the cell, the clock and the energy meter, through the command: impossible values,
+//! and keys without an effect.
 
 use assert_cmd::Command;
 use fedlink::spec::all_keys;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use tempfile::TempDir;
 
-/// Settings, `key=value` as in `--set`, and what the message must contain.
+/// Settings, `key=value` as in `--set`, and the words that the message must contain.
 type Refused = (&'static [&'static str], &'static [&'static str]);
 
 fn fedlink(folder: &TempDir) -> Command {
@@ -60,7 +60,7 @@ fn assert_refused(folder: &TempDir, (settings, wanted): Refused) {
 const W: &str = "radio.bandwidth_hz=1e6";
 const DISC: &str = "cell.layout=disc";
 
-/// Values and combinations that cannot be, and what the message must name.
+/// Impossible values and combinations, and the words that the message must contain.
 const IMPOSSIBLE: &[Refused] = &[
     // The shape of a fading law, and where there is none: the law and its range.
     (&["radio.fading=rician", "radio.rician.k_factor=-1"], &["radio.rician.k_factor: is -1", "0"]),
@@ -134,7 +134,7 @@ const IMPOSSIBLE: &[Refused] = &[
         &["radio.access=ofdma", "radio.profile=tdl-a30"],
         &["radio.access: is \"ofdma\"", "set radio.bandwidth_hz"],
     ),
-    // Transmission over the air is not modeled; what there is.
+    // Transmission over the air is not modeled; the message lists the access schemes.
     (&["radio.access=air"], &["radio.access: is \"air\", which is not one of", "tdma, fdma, ofdma"]),
     // The cell: device and distance.
     (
@@ -337,7 +337,7 @@ const IDLE: &[(&str, &[&str])] = &[
     ("energy.battery_j", &["energy.battery_j=10"]),
 ];
 
-/// Keys that have an effect whatever the others are.
+/// Keys that have an effect for any values of the others.
 const ALWAYS: [&str; 6] = [
     "radio.fading",
     "radio.mode",

@@ -1,4 +1,4 @@
-//! What is measured, what is judged and what is refused, as a user sees it.
+//! Measures, verdicts and refusals, as a user sees them.
 
 mod small_data;
 

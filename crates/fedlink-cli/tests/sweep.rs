@@ -56,7 +56,7 @@ fn manifest(folder: &TempDir, out: &str) -> Value {
     serde_json::from_slice(&read(folder.path().join(out).join("manifest.json"))).unwrap()
 }
 
-/// What must be the same however the runs were made.
+/// The results that must be the same in whatever way the runs were made.
 fn numbers(folder: &TempDir, out: &str) -> (Value, Vec<u8>) {
     (summary(folder, out), read(folder.path().join(out).join("results.csv")))
 }

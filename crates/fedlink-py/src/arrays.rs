@@ -115,7 +115,7 @@ pub fn float32_rows(name: &str, value: &Bound<'_, PyAny>, rows: usize, columns: 
         PyTypeError::new_err(format!("{name}: cannot be read as an array of float32: {problem}"))
     })?;
     let array = array.cast_into::<PyUntypedArray>()?;
-    // Nobody, or nothing that is asked: any empty array will do.
+    // No devices, or no requested numbers: any empty array will do.
     if array.len() == 0 && rows * columns == 0 {
         return Ok(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! The server's audit of reports, for who runs rounds elsewhere.
+//! The server's audit of reports, for rounds that run elsewhere.
 
 use crate::arguments::{MAX_DIM, number, real, whole};
 use crate::arrays::indices;
@@ -10,14 +10,14 @@ use fedlink::compress::{Context, Encoded, Evidence, SparseUpdate, Values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Whether a device can have sent `values` at `indices` and have `reported` what it did: None, or what is
-/// wrong in words.
+/// Whether a device can have sent `values` at `indices` and have `reported` this number: None, or a
+/// description of the contradiction.
 ///
-/// `ask` is what was reported, "norm" or "compressed-norm"; `budget` are the bits that the device was
-/// granted, `alone_bits` those that the whole band would have held for it. No honest device is ever accused;
-/// a false report that what was sent cannot disprove passes. The bounds and their proofs stand in the
+/// `ask` is the kind of report, "norm" or "compressed-norm"; `budget` are the bits that the device was
+/// granted, `alone_bits` those that the whole band would have carried for it. No honest device is ever
+/// accused; a false report that the upload cannot disprove passes. The bounds and their proofs are in the
 /// documentation of each scheme. Schemes whose two ends draw alike ("rand-k", "sign") are audited with the
-/// draw of (`seed`, `t`, `device`): `run.seed`, the round from 0, and who sent.
+/// draw of (`seed`, `t`, `device`): `run.seed`, the round from 0, and the sender.
 ///
 /// >>> bits = fedlink.dsgd_bits(9, 1)
 /// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, budget=bits, alone_bits=bits)

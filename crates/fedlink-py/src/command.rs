@@ -34,7 +34,7 @@ pub fn command(py: Python<'_>, arguments: Vec<OsString>, load: Py<PyAny>) -> u8 
     fedlink_cli::quit_on_interrupt(|| std::process::exit(130));
     let loader = Files { load, raised: Raised::default() };
     let code = py.detach(|| fedlink_cli::run_to_code(arguments, &loader));
-    // What a part raised, with the lines of its file.
+    // The exception that a part raised, with the lines of its file.
     if let Some(error) = loader.raised.take() {
         error.print(py);
     }

@@ -1,4 +1,4 @@
-//! A configuration from what Python has: a dictionary, TOML text, or a file.
+//! A configuration from a Python value: a dictionary, TOML text, or a file.
 
 use crate::errors::exception;
 use fedlink::data::Dataset;
@@ -11,9 +11,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyString, PyTuple};
 use std::sync::{Arc, OnceLock};
 use toml::Value;
 
-/// Reads a configuration. `text` is TOML; `name` stands for it in messages; `settings` are keys
-/// `section.name` that go before it, or dictionaries of them by section; `parts` are custom parts
-/// that it may name.
+/// Reads a configuration. `text` is TOML; `name` is its name in messages; `settings` are keys `section.name`
+/// that take precedence, or dictionaries of them by section; `parts` are custom parts that it may name.
 pub fn read(name: &str, text: &str, settings: &Bound<'_, PyDict>, parts: &Parts) -> PyResult<Spec> {
     let mut experiment = Experiment::parse_with(name, text, parts).map_err(exception)?;
     for (key, value) in flat(settings)? {
@@ -43,8 +42,8 @@ pub fn flat(settings: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
     }
     let mut all = Vec::new();
     add("", settings, &mut all)?;
-    // What is custom before what names it, and names before the keys of their own tables,
-    // whatever the order given.
+    // Custom parts come before the keys that name them, and names before the keys of their own tables, in
+    // whatever order they are given.
     all.sort_by_key(|(key, _)| (!key.starts_with("custom."), key.matches('.').count()));
     Ok(all)
 }

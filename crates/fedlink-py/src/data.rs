@@ -79,7 +79,7 @@ impl Dataset {
         Ok(Self { inner: Arc::new(inner), custom: true })
     }
 
-    /// How it is called.
+    /// Its name.
     #[getter]
     fn name(&self) -> &str {
         &self.inner.name

@@ -12,7 +12,7 @@ pyo3::create_exception!(
     "Training led to numbers that are not finite: lower `learn.rate`."
 );
 
-/// The exception for an error of what writes results.
+/// The exception for an error in writing results.
 pub fn report_exception(error: fedlink_report::Error) -> PyErr {
     match error {
         fedlink_report::Error::Study(error) => exception(error),

@@ -1,8 +1,7 @@
-//! fedlink for Python: the extension module `fedlink._fedlink`. What people use is the package in
-//! `python/fedlink`.
+//! fedlink for Python: the extension module `fedlink._fedlink`. Users import the package in `python/fedlink`.
 //!
 //! Arrays are copied on the way in, so that the interpreter can run on while the library works on them. Every
-//! argument is checked here, by name; what is wrong comes out as `ValueError` or `TypeError`.
+//! argument is checked here, by name; a bad one raises `ValueError` or `TypeError`.
 
 #![deny(unsafe_code)]
 #![expect(clippy::needless_pass_by_value, reason = "the functions are called by generated code")]

@@ -1,5 +1,5 @@
-//! The link budget of a configuration: what each device's link carries, and what a round costs under each
-//! policy, before anything is trained.
+//! The link budget of a configuration: the bits that each device's link carries, and the cost of a round
+//! under each policy, before any training.
 
 use crate::arguments::whole;
 use crate::arrays::numbers as counts;
@@ -26,27 +26,27 @@ use toml::Value;
 /// The most rounds that means are taken over.
 const MAX_ROUNDS: u64 = 1_000_000;
 
-/// What `fedlink.LinkBudget` is made of.
+/// The content of `fedlink.LinkBudget`.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct LinkBudget {
     /// The configuration as JSON.
     config: String,
     /// Its value of every key that the experiment sweeps.
     keys: Vec<(String, String)>,
-    /// What was found, tables aside, as JSON.
+    /// The results except the tables, as JSON.
     numbers: String,
     /// One row for each device.
     devices: Py<Table>,
     /// One row for each policy.
     policies: Py<Table>,
-    /// How often each policy scheduled each device.
+    /// The number of rounds in which each policy scheduled each device.
     scheduled: Vec<(String, Py<PyArray1<i64>>)>,
-    /// What a person should know of the configuration.
+    /// Warnings about the configuration, for the user.
     warnings: Vec<String>,
 }
 
-/// The link budget of an experiment: `name` is a preset or stands for `text`. With `rounds` all means are
-/// over so many rounds.
+/// The link budget of an experiment: `name` is a preset or the name of `text`. With `rounds` all means are
+/// over this number of rounds.
 #[pyfunction]
 #[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None))]
 pub fn link_budget(
@@ -98,7 +98,7 @@ fn opened(name: &str, text: Option<&str>, settings: &[(String, Value)], parts: &
     experiment.expand(parts).map_err(exception)
 }
 
-/// What all links have in common.
+/// The results that all links have in common.
 fn numbers(found: &LinkBudgetStudy) -> PyResult<String> {
     let mut numbers =
         serde_json::to_value(found).map_err(|error| PyValueError::new_err(error.to_string()))?;

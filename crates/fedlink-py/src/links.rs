@@ -13,8 +13,8 @@ type Reals = Py<PyArray1<f64>>;
 
 /// The links of all devices in one round. Arrays have an entry for each device.
 ///
-/// With `radio.bandwidth_hz` powers and noise are in watts, else in a unit of their own. Iterating gives
-/// `estimates` and `capacities`: what `Server.begin` takes.
+/// With `radio.bandwidth_hz` powers and noise are in watts, otherwise in a unit of their own. Iterating gives
+/// `estimates` and `capacities`: the arguments of `Server.begin`.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct Links {
     /// The round, counted from 0.
@@ -28,15 +28,15 @@ pub struct Links {
     /// β·ĝ, the gains as the server estimates them; those that are, if radio.csi_error and radio.csi_delay_s
     /// are 0.
     estimates: Reals,
-    /// P, what each device sends with if it is scheduled.
+    /// P, the power of each device if it is scheduled.
     powers: Reals,
     /// The SNR that the rate is chosen for: b·β·ĝ·P/σ², a ratio, with the back-off b.
     snrs: Reals,
-    /// C, bits a symbol that the server grants for: the rate at `snrs` with the whole band.
+    /// C, bits per symbol that the server grants for: the rate at `snrs` with the whole band.
     capacities: Reals,
     /// The SNR as it is, β·g·P/σ².
     true_snrs: Reals,
-    /// Bits a symbol that the channel as it is carries; less than `capacities` is an outage.
+    /// Bits per symbol that the true channel carries; less than `capacities` is an outage.
     true_capacities: Reals,
     /// Meters east of the server; None without a cell, as all that follow.
     x_m: Option<Reals>,
@@ -54,7 +54,7 @@ pub struct Links {
     table: Py<Table>,
 }
 
-/// What a cell makes of a link, by device.
+/// The terms of a link in a cell, by device.
 #[derive(Default)]
 pub struct Places {
     pub x_m: Vec<f64>,

@@ -13,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-/// A round that has begun: who must train and report what.
+/// A round that has begun: the devices that must train, and the numbers that they report.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct Call {
     /// The round, counted from 0.
@@ -53,13 +53,13 @@ pub struct Grant {
     symbols: f64,
     /// Its transmit power while it sends; watts if radio.bandwidth_hz is set.
     power: f64,
-    /// How long it sends, in durations of a symbol.
+    /// The time for which it sends, in durations of a symbol.
     airtime: f64,
-    /// How long it sends, in seconds; None without radio.bandwidth_hz.
+    /// The time for which it sends, in seconds; None without radio.bandwidth_hz.
     seconds: Option<f64>,
     /// The bits that it may send.
     budget: f64,
-    /// Bits a symbol that its link carries.
+    /// Bits per symbol that its link carries.
     capacity: f64,
     /// The bit weight: its bits are proportional to it.
     bit_weight: f64,
@@ -188,7 +188,7 @@ impl Encoded {
         })
     }
 
-    /// The update as it is sent, written out as `dim` entries: what a node that keeps a residual takes off.
+    /// The update as it is sent, written out as `dim` entries: a node that keeps a residual subtracts it.
     fn dense<'py>(&self, py: Python<'py>, dim: usize) -> PyResult<Bound<'py, PyArray1<f32>>> {
         self.inner.own.check(dim).map_err(|problem| PyValueError::new_err(format!("dim: {problem}")))?;
         let mut dense = vec![0.0; dim];

@@ -89,7 +89,7 @@ impl Encoder {
 /// The report of a device.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct Report {
-    /// One answer for each ask.
+    /// One answer per requested number.
     answers: Py<PyArray1<f32>>,
     /// Whether the device has lost the state that the server acknowledged: the server must forget it too.
     lost_state: bool,
@@ -129,9 +129,9 @@ impl Device {
     }
 
     /// Adds error feedback to the update of device number `device` in round `t` (from 0), keeps the sum until
-    /// it is sent, and answers `asks`. `alone_bits` is what the device could send with the whole band,
-    /// `acknowledged` the round, from 1, of its last upload that the server has in its state of the device
-    /// (compress.feedback = "ef21"). After an error the state is undefined: load an earlier one.
+    /// it is sent, and answers `asks`. `alone_bits` are the bits that the device could send with the whole
+    /// band, `acknowledged` the round, from 1, of its last upload that the server has in its state of the
+    /// device (compress.feedback = "ef21"). After an error the state is undefined: load an earlier one.
     #[pyo3(signature = (asks, update, loss, alone_bits, t, device, acknowledged = None))]
     #[expect(clippy::too_many_arguments, reason = "a report is about all of them")]
     fn report(

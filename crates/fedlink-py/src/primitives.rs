@@ -101,8 +101,8 @@ pub fn dsgd_bits(dim: &Bound<'_, PyAny>, q: &Bound<'_, PyAny>) -> PyResult<f64> 
 ///
 /// `scheme` is one of `fedlink list compressors`, with the defaults of its keys. The level is q, the number
 /// of entries, for "d-sgd", "stc", "top-k", "random-sparse" and "rand-k"; the most entries that can be sent
-/// for "ternary"; the entries whose signs are sent for "sign"; the coded entries for "eden". What "qsgd" and
-/// "low-rank" send depends on the update: `fedlink.Encoder` encodes one, and ValueError is raised here.
+/// for "ternary"; the entries whose signs are sent for "sign"; the coded entries for "eden". The uploads of
+/// "qsgd" and "low-rank" depend on the update: `fedlink.Encoder` encodes one, and ValueError is raised here.
 ///
 /// >>> fedlink.largest_q(203530, 20000)
 /// 2582
@@ -159,7 +159,7 @@ pub fn gains<'py>(
     Ok(PyArray1::from_vec(py, py.detach(|| radio.links(round).gains)))
 }
 
-/// log2(1 + gains·power/noise), bits a symbol.
+/// log2(1 + gains·power/noise), bits per symbol.
 ///
 /// >>> fedlink.capacity([3.0, 0.0], power=5.0, noise=1.0).tolist()
 /// [4.0, 0.0]
@@ -215,9 +215,9 @@ pub fn split_slots<'py>(
     Ok(PyArray1::from_vec(py, slots.into_iter().map(|slot| slot.0).collect()))
 }
 
-/// Who must train and report before `select`, judged by the channel alone.
+/// The devices that must train and report before `select`, judged by the channel alone.
 ///
-/// For "bc" these are the `k` winners, for "bc-bn2" the `kc` best channels, for "bn2" and "bn2-c" everybody.
+/// For "bc" these are the `k` winners, for "bc-bn2" the `kc` best channels, for "bn2" and "bn2-c" all.
 ///
 /// >>> fedlink.candidates("bc-bn2", 1, [0.1, 2.0, 0.7, 3.0], kc=2).tolist()
 /// [1, 3]
@@ -235,7 +235,8 @@ pub fn candidates<'py>(
     Ok(numbers(py, candidates))
 }
 
-/// What a candidate reports under a policy: some of "norm", "compressed-norm", "loss" and "rms-loss".
+/// The numbers that a candidate reports under a policy: some of "norm", "compressed-norm", "loss" and
+/// "rms-loss".
 ///
 /// `fedlink.asks("bn2-c")` is `["compressed-norm"]`.
 #[pyfunction]
@@ -249,9 +250,9 @@ pub fn asks(policy: &str) -> PyResult<Vec<&'static str>> {
 
 /// The scheduled devices and their bit weights.
 ///
-/// `norms` is what every device reports (‖Δ‖₂, for "bn2-c" ‖Δ̂(q*)‖₂), as float32 because that is what is
-/// sent; "bc" needs none, and "bc-bn2" reads those of the `kc` best channels only. `kc` is by default max(10,
-/// 2k), kept within the number of devices. Ties go to the lower device.
+/// `norms` are the reports of all devices (‖Δ‖₂, for "bn2-c" ‖Δ̂(q*)‖₂), as float32, as they are sent; "bc"
+/// needs none, and "bc-bn2" reads those of the `kc` best channels only. `kc` is by default max(10, 2k), kept
+/// within the number of devices. Ties go to the lower device number.
 ///
 /// >>> devices, weights = fedlink.select("bn2", 2, [0.1, 2.0, 0.7], norms=[5, 1, 3])
 /// >>> devices.tolist(), weights.tolist()

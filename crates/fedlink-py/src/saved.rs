@@ -1,4 +1,4 @@
-//! A run in progress as bytes: the library's checkpoint, every record, what a task keeps itself, and a sum
+//! A run in progress as bytes: the library's checkpoint, every record, a task's own state, and a checksum
 //! over all.
 
 use fedlink::base::state::State;

@@ -85,8 +85,8 @@ impl Server {
         Ok(self.state()?.inner.radio().band().symbols)
     }
 
-    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy
-    /// is another. Where devices differ it is the first one's; links(t).powers has all.
+    /// P, the power of a scheduled device over a link of its mean gain: M·P̄/K unless radio.power_policy is
+    /// another. Where devices differ it is the first one's; links(t).powers has all.
     #[getter]
     fn power(&self) -> PyResult<f64> {
         Ok(self.state()?.inner.radio().power().0)
@@ -144,8 +144,8 @@ impl Server {
         json(&self.state()?.inner.spec().resolved())
     }
 
-    /// The links of all devices in round `t` (from 0), as the radio is configured. It unpacks as what the
-    /// server knows: gains, capacities.
+    /// The links of all devices in round `t` (from 0), as the radio is configured. It unpacks as the server's
+    /// knowledge: gains, capacities.
     fn links(&self, py: Python<'_>, t: &Bound<'_, PyAny>) -> PyResult<Links> {
         let t = whole("t", t, 0..=u64::from(u32::MAX))?;
         let state = self.state()?;
@@ -156,9 +156,9 @@ impl Server {
         }
     }
 
-    /// Opens round `t`: who must train, and what is asked. `present` are the devices that are there; `gains`
-    /// and `capacities` (bits a symbol) of all devices go before the configured radio. An
-    /// open round is abandoned.
+    /// Opens round `t`: the devices that must train, and the numbers to report. `present` are the devices
+    /// that are there; `gains` and `capacities` (bits per symbol) of all devices take precedence over the
+    /// configured radio. An open round is abandoned.
     #[pyo3(signature = (t = None, present = None, gains = None, capacities = None))]
     fn begin(
         &self,
@@ -186,9 +186,9 @@ impl Server {
         Ok(Call::of(py, call.map_err(|error| self.raised.or(exception(error)))?))
     }
 
-    /// Takes what candidates answered, a row of `answers` for each of `devices`; the scheduled ones are
-    /// granted their shares. `samples` are training samples by device, of those that give them only now;
-    /// `gains` and `capacities` of all devices go before those that the round began with.
+    /// Receives the answers of candidates, a row of `answers` for each of `devices`; the scheduled ones are
+    /// granted their part of the band. `samples` are training samples by device, of those that give them only
+    /// now; `gains` and `capacities` of all devices take precedence over those that the round began with.
     #[pyo3(signature = (devices, answers, samples = None, gains = None, capacities = None))]
     fn report(
         &self,
@@ -240,8 +240,8 @@ impl Server {
         Ok(self.state()?.inner.training(&losses).loss)
     }
 
-    /// Takes what arrived of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in the
-    /// order of the grants: "used", "silent", "undecodable", "flagged" or "lost".
+    /// Receives the uploads of the scheduled devices; θ(t) becomes θ(t+1). Returns how each was handled, in
+    /// the order of the grants: "used", "silent", "undecodable", "flagged" or "lost".
     #[pyo3(signature = (uploads, trained, loss))]
     fn deliver(
         &self,
@@ -298,7 +298,7 @@ impl Server {
         Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.all(), None)))
     }
 
-    /// Resumes from what `save` of a server with the same configuration returned.
+    /// Resumes from the bytes that `save` of a server with the same configuration returned.
     fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
         let mut state = self.state()?;
         let Saved { checkpoint, history, .. } = saved::unpack(saved)?;

@@ -135,7 +135,7 @@ impl Simulation {
         Ok(PyBytes::new(py, &saved::pack(checkpoint, &state.history, task)))
     }
 
-    /// Resumes from what `save` returned.
+    /// Resumes from the bytes that `save` returned.
     fn load(&self, py: Python<'_>, saved: &[u8]) -> PyResult<()> {
         let mut state = self.state()?;
         let Saved { checkpoint, history, task } = saved::unpack(saved)?;

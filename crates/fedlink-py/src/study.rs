@@ -32,7 +32,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use toml::Value;
 
-/// How often Ctrl-C and the progress bar are polled.
+/// The interval at which Ctrl-C and the progress bar are polled.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where results go if no folder is given.
@@ -55,10 +55,10 @@ struct Options {
     data_dir: Option<PathBuf>,
 }
 
-/// What an experiment has left.
+/// The results of an experiment.
 #[pyclass(frozen, module = "fedlink._fedlink")]
 pub struct StudyOutcome {
-    /// Where its files are.
+    /// The folder of its files.
     #[pyo3(get)]
     folder: PathBuf,
     /// `summary.json`; empty for a share of an experiment.
@@ -67,7 +67,7 @@ pub struct StudyOutcome {
     /// The claims with their verdicts as JSON; empty if nothing is claimed.
     #[pyo3(get)]
     claims: String,
-    /// What the command prints.
+    /// The text that the command prints.
     #[pyo3(get)]
     text: String,
     /// The curves that have at least one run.
@@ -178,7 +178,7 @@ impl GoalOfCurve {
 /// One curve of an experiment.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
 pub struct StudyCurve {
-    /// What distinguishes it from the other curves.
+    /// The settings that distinguish it from the other curves.
     label: String,
     /// Its value of every swept key.
     keys: Vec<(String, String)>,
@@ -201,13 +201,13 @@ pub struct StudyRun {
     rounds: Py<Table>,
 }
 
-/// What is known of a sweep while it runs.
+/// The state of a sweep while it runs.
 #[derive(Default)]
 struct Watch {
     total: AtomicU64,
     done: AtomicU64,
     stop: AtomicBool,
-    /// What Python is still to be warned of.
+    /// Warnings that Python has not shown yet.
     warnings: Mutex<Vec<String>>,
 }
 
@@ -216,7 +216,7 @@ impl Watch {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
     }
 
-    /// Warns, in the name of who called `fedlink.run`. It is an error if warnings are made errors there.
+    /// Warns, in the name of the caller of `fedlink.run`. It is an error if warnings are made errors there.
     fn show_warnings(&self, py: Python<'_>) -> PyResult<()> {
         let warnings = mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
         let category = py.get_type::<PyRuntimeWarning>();
@@ -240,7 +240,7 @@ impl Observer for Watch {
     }
 }
 
-/// What a sweep or a figure of the bound comes to.
+/// The results of a sweep or of a figure of the bound.
 struct Ended {
     folder: PathBuf,
     summary: String,
@@ -250,8 +250,8 @@ struct Ended {
     stopped: bool,
 }
 
-/// Runs an experiment: `name` is a preset or stands for `text`. `progress` is called with the rounds that are
-/// done and those that there are.
+/// Runs an experiment: `name` is a preset or the name of `text`. `progress` is called with the number of
+/// rounds that are done and the number of all.
 #[pyfunction]
 #[pyo3(signature = (
     name, text, settings, parts, *, out, seeds, quick, resume, force, share, threads, log_rounds, keep_state,
@@ -323,7 +323,7 @@ pub fn run(
     outcome(py, ended)
 }
 
-/// The text of an experiment: `text`, which `name` stands for, or the preset or file `name`.
+/// The text of an experiment: `text`, with the name `name`, or the preset or file `name`.
 pub fn source(name: &str, text: Option<&str>) -> PyResult<Source> {
     let Some(text) = text else { return Source::open(name).map_err(exception) };
     let stem = Path::new(name).file_stem();
@@ -418,7 +418,7 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     let mut write = WriteOptions::new(options.threads, started.elapsed());
     (write.log_rounds, write.latex) = (options.log_rounds, options.latex);
     let assembled = write_all(&plan, &runs, &folder, &write).map_err(report_exception)?;
-    // What an unfinished run replaces is not thrown away.
+    // An unfinished run does not discard the results that it would replace.
     let path = if stopped { target } else { folder.finish().map_err(exception)? };
     ended(assembled, path, stopped)
 }
@@ -484,7 +484,7 @@ fn theory(
     let target = options.out.clone().unwrap_or_else(free);
     check_free(&target, options.force).map_err(exists)?;
     let (output, claims) = pool(options.threads)?.install(work)?;
-    // All is computed: what goes wrong before this leaves nothing behind.
+    // Everything is computed: an error before this point leaves nothing behind.
     let folder = create(&target, options.force)?;
     output.write(&folder).map_err(report_exception)?;
     let folder = folder.finish().map_err(exception)?;
@@ -498,7 +498,7 @@ fn theory(
     })
 }
 
-/// What `log_rounds=` asks for: True, False or "all".
+/// The value of `log_rounds=`: True, False or "all".
 fn logged(value: &Bound<'_, PyAny>) -> PyResult<LogRounds> {
     if let Ok(on) = value.extract::<bool>() {
         return Ok(if on { LogRounds::Sent } else { LogRounds::Off });
@@ -538,12 +538,12 @@ pub fn merge(
     outcome(py, ended)
 }
 
-/// What [`verify`] gives: the claims with their verdicts as JSON and as text, and how many runs are missing;
-/// nothing claimed leaves them empty.
+/// The result of [`verify`]: the claims with their verdicts as JSON and as text, and the number of missing
+/// runs; without claims they are empty.
 type Judged = (String, String, usize);
 
-/// The claims of the experiment in `folder`, or those of another, judged by what is there. Nothing may be
-/// claimed if `silent`.
+/// The claims of the experiment in `folder`, or those of another, judged by the runs that are there. Claims
+/// may be missing if `silent`.
 #[pyfunction]
 #[pyo3(signature = (folder, claims = None, text = None, *, silent = false))]
 pub fn verify(

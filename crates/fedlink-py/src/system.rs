@@ -1,4 +1,4 @@
-//! Data, devices and channel of a run without its loop, for who runs rounds on nodes of their own.
+//! Data, devices and channel of a run without its loop, for rounds on nodes of the user.
 
 use crate::arguments::whole;
 use crate::arrays::float32s;
@@ -17,7 +17,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What `fedlink.System` is made of.
+/// The content of `fedlink.System`.
 #[pyclass(frozen, module = "fedlink._fedlink", subclass)]
 pub struct System {
     spec: Spec,
@@ -62,8 +62,8 @@ impl System {
         self.radio.band().symbols
     }
 
-    /// P, what a scheduled device sends with over a link of its mean gain: M·P̄/K unless radio.power_policy
-    /// is another. Where devices differ it is the first one's; links(t).powers has all.
+    /// P, the power of a scheduled device over a link of its mean gain: M·P̄/K unless radio.power_policy is
+    /// another. Where devices differ it is the first one's; links(t).powers has all.
     #[getter]
     fn power(&self) -> f64 {
         self.radio.power().0
@@ -79,13 +79,13 @@ impl System {
         PyArray1::from_slice(py, &self.theta0)
     }
 
-    /// How many training samples a device has.
+    /// The number of training samples of a device.
     fn samples(&self, device: &Bound<'_, PyAny>) -> PyResult<usize> {
         Ok(self.fleet.task().samples(self.device(device)?))
     }
 
     /// The links of all devices in round `t` (from 0): gains as they are and as the server estimates them,
-    /// powers, SNRs, bits a symbol, and where devices are. It depends on the seed and `t` alone.
+    /// powers, SNRs, bits per symbol, and positions of devices. It depends on the seed and `t` alone.
     fn links(&self, py: Python<'_>, t: &Bound<'_, PyAny>) -> PyResult<Links> {
         Links::of(py, &self.radio, whole("t", t, 0..=u64::from(u32::MAX))?)
     }
@@ -95,7 +95,7 @@ impl System {
         Ok(PyArray1::from_vec(py, self.radio.links(round_of(round)?).known.gains))
     }
 
-    /// Bits a symbol that every device's link carries in a round (from 0).
+    /// Bits per symbol that every device's link carries in a round (from 0).
     fn capacities<'py>(
         &self,
         py: Python<'py>,

@@ -60,7 +60,7 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// One column as an array; what is missing is NaN.
+    /// One column as an array; a missing value is NaN.
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let column = self.batch.column_by_name(name).ok_or_else(|| {
             PyKeyError::new_err(format!(
@@ -125,7 +125,7 @@ impl Table {
         pyarrow.call_method1("table", (slf,))
     }
 
-    /// The table as a `pandas.DataFrame`; what is missing is NaN.
+    /// The table as a `pandas.DataFrame`; a missing value is NaN.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let pandas = py.import("pandas").map_err(|error| {
@@ -181,7 +181,7 @@ fn values<R>(rows: &[R], column: &Column<R>) -> ArrayRef {
         cell => Some(cell.number()),
     };
     match column.kind {
-        // What may be missing is NaN in NumPy, which whole numbers have none of.
+        // A missing value is NaN in NumPy, which integers do not have.
         CellKind::Whole if column.optional => Arc::new(cells().map(real).collect::<Float64Array>()),
         CellKind::Whole => Arc::new(
             cells()

@@ -20,8 +20,8 @@ use pyo3::types::PyString;
 /// `distance0` are the theorem's μ, L, G, Γ and ‖θ(0)−θ*‖². `rate` is η: a number, an array with one for each
 /// round, or text such as "inverse-time" or "0.3*sqrt(100/(t+100))". `rho`, the share of entries that
 /// arrives, is drawn from the channel of `seed` (the mean over `draws` of them) unless it is given as a
-/// number or an array. `choice` is "best" or "uniform": whose links carry the updates. The defaults are those
-/// of the paper's figure 3.
+/// number or an array. `choice` is "best" or "uniform": the links that carry the updates. The defaults are
+/// those of the paper's figure 3.
 ///
 /// >>> losses = fedlink.bound(k=5, rounds=100)
 /// >>> len(losses), float(losses[0])

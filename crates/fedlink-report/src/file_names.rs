@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// Bytes of a label that a name keeps. File systems take 255 bytes; what stands before and after a label, a
-/// checksum among it, is far less than the rest.
+/// Bytes of a label that a name keeps. File systems take 255 bytes; the text before and after a label,
+/// including a checksum, is far shorter than the rest.
 const MAX_BYTES: usize = 150;
 
 /// A file name for each of `labels`, in their order: everything that could trouble a file system is replaced.
-/// Names differ where labels do, also on a file system that does not tell capitals from small letters: a
-/// label that was cut, or that has the name of another one, gets a checksum of the whole label.
+/// Names differ where labels do, also on a file system that ignores the case of letters: a label that was
+/// cut, or that has the name of another one, gets a checksum of the whole label.
 pub fn file_names(labels: &[&str]) -> Vec<String> {
     let plain: Vec<String> = labels.iter().map(|label| readable(label)).collect();
     let mut owners: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -23,7 +23,7 @@ pub fn file_names(labels: &[&str]) -> Vec<String> {
         if !shared && name.chars().count() == label.chars().count() {
             return name.clone();
         }
-        // Two labels with one checksum and one name are told apart by their number.
+        // Two labels with the same checksum and name are distinguished by their number.
         let sum = checksum(label);
         let twins = owners.get(&name.to_lowercase()).into_iter().flatten();
         let before = twins.take_while(|twin| *twin != label).filter(|twin| checksum(twin) == sum).count();

@@ -28,7 +28,7 @@ pub enum Column {
     Text(String, Vec<String>),
     /// 64-bit integers.
     Whole(String, Vec<i64>),
-    /// 64-bit floats; NaN stands for a value that is missing.
+    /// 64-bit floats; NaN is a missing value.
     Real(String, Vec<f64>),
 }
 
@@ -39,8 +39,8 @@ impl Column {
         }
     }
 
-    /// A column without rows for values of this kind. Whole numbers that may be missing are real: NaN stands
-    /// for none.
+    /// A column without rows for values of this kind. Whole numbers that may be missing are real: NaN is a
+    /// missing value.
     fn empty(name: &str, kind: CellKind, optional: bool) -> Self {
         match kind {
             CellKind::Text => Self::Text(name.into(), Vec::new()),
@@ -175,7 +175,7 @@ pub fn round_log_columns(log: &[u8]) -> Result<Vec<Column>, Error> {
             match column {
                 Column::Text(_, values) => values.push(word.to_owned()),
                 Column::Whole(_, values) => values.push(word.parse()?),
-                // What was not measured is no number.
+                // A value that was not measured is NaN.
                 Column::Real(_, values) if word.is_empty() => values.push(f64::NAN),
                 Column::Real(_, values) => values.push(word.parse()?),
             }

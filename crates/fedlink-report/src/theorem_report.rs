@@ -102,7 +102,7 @@ pub fn text(result: &TheoremResult) -> String {
     text + "\n"
 }
 
-/// How loose the bound is, term by term: over all rounds, and in what is left of them at the end.
+/// The looseness of the bound, term by term: over all rounds, and of the parts that remain at the end.
 fn terms(check: &Check) -> String {
     let (promised, measured) = (check.promised_parts, check.measured_parts);
     let row = |name: &str, cells: [String; 5]| -> Vec<String> {

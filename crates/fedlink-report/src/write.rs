@@ -7,7 +7,7 @@ use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{Assembled, Done, LogRounds, Plan, RoundTable, write_manifest};
 use std::time::Duration;
 
-/// What is written beside the default files, and what the manifest records of the process.
+/// The optional files, and the facts about the process that the manifest records.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WriteOptions {

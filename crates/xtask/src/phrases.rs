@@ -40,11 +40,6 @@ const OPENINGS: &[&str] = &["Who ", "What ", "Whose ", "Whoever ", "With what ",
 
 /// Places that are not rewritten yet. The list may only become shorter.
 const OPEN: &[&str] = &[
-    "crates/fedlink-cli/tests/",
-    "crates/fedlink-py/src/",
-    "crates/fedlink-report/src/report/mod.rs",
-    "crates/fedlink-report/src/report/verdicts.rs",
-    "crates/fedlink-report/src/write.rs",
     "docs/claims.md",
     "docs/experiments.md",
     "docs/flower.md",

@@ -73,7 +73,7 @@ fn naming<T>(replaced: Option<PathBuf>, work: impl FnOnce() -> anyhow::Result<T>
     result
 }
 
-/// Prints where results are that an earlier `--force` set aside and did not come to replace.
+/// Prints the location of results that an earlier `--force` set aside and did not replace.
 fn note_left_aside(target: &Path) -> anyhow::Result<()> {
     for path in output::left_aside(target)? {
         errln!(

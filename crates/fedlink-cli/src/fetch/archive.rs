@@ -64,8 +64,8 @@ pub fn take_from_zip(zip: impl Read + Seek, members: &[Member]) -> anyhow::Resul
     for member in members {
         let mut entry =
             zip.by_name(&member.inside).with_context(|| format!("the archive lacks {}", member.inside))?;
-        // Without a mode it was written by a system that has none, and then the name tells folders from
-        // files.
+        // An entry without a mode was written by a system that has none; then the name distinguishes folders
+        // from files.
         if !entry.is_file() || entry.unix_mode().is_some_and(|mode| ![0, PLAIN].contains(&(mode & FORM))) {
             bail!("the archive does not hold {} as a plain file", member.inside);
         }

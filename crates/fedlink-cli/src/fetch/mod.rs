@@ -1,7 +1,7 @@
 //! How the files of a data set are fetched: from mirrors over HTTP, or out of packages.
 //!
-//! Whatever the source, a file comes to its location by [`Request::accept`] alone: it is verified where it
-//! was written and then renamed, so that a file in its location is good or was never ours.
+//! From any source, a file comes to its location by [`Request::accept`] alone: it is verified where it was
+//! written and then renamed, so that a file in its location is good or was never ours.
 
 pub mod archive;
 pub mod cifar_png;
@@ -67,8 +67,8 @@ impl Request<'_> {
         }
     }
 
-    /// Makes the file at `fetched` the file `index` of the data set if it is that file. Then nothing of
-    /// another name stands before it either.
+    /// Makes the file at `fetched` the file `index` of the data set if it is that file. Then no file of
+    /// another name takes precedence over it either.
     fn accept(&self, index: usize, fetched: &Path, name: &str) -> anyhow::Result<()> {
         if let Err(why) = inspect::verify(self.entry, index, fetched) {
             bail!("{name} is not the file it should be: {why}");

@@ -185,7 +185,8 @@ fn a_given_rho_gives_the_closed_form() {
     }
     assert_eq!(curve["rhos"].as_array().unwrap().len(), 90);
     assert_eq!(curve["rhos"][10].as_f64(), Some(rho(10)));
-    // What a channel gave, given back, is the same bound; the K without a file is that of a number.
+    // The ρ that a channel gave, passed as a number, gives the same bound; the K without a file is that of a
+    // number.
     let drawn = json(&folder, &["bound", "--k", "3", "--rounds", "25"])["curves"][0].clone();
     let rhos = drawn["rhos"].as_array().unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
     std::fs::write(folder.path().join("drawn.txt"), rhos.join("\n")).unwrap();

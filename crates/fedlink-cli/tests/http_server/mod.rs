@@ -13,7 +13,7 @@ pub enum Mode {
     Normal,
     /// It closes the first connection half-way.
     DropsOnce,
-    /// It closes the first connection half-way, and gives the whole file whatever range is asked for.
+    /// It closes the first connection half-way, and sends the whole file for any requested range.
     DropsOnceAndIgnoresRanges,
     /// It closes every connection after a thousand bytes.
     AlwaysDrops,
@@ -34,9 +34,9 @@ pub enum Mode {
 /// A request that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The file asked for.
+    /// The requested file.
     pub name: String,
-    /// The first byte asked for.
+    /// The first requested byte.
     pub from: Option<usize>,
     /// The status answered.
     pub status: u16,

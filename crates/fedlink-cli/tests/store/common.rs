@@ -103,7 +103,7 @@ pub fn run_file(folder: &TempDir, out: &str, start: &str, end: &str) -> PathBuf 
     found.remove(0)
 }
 
-/// Changes what is in a cell, and makes its digest right again.
+/// Changes the content of a stored run, and corrects its digest.
 pub fn change(path: &Path, change: impl FnOnce(&str) -> String) {
     let text = std::fs::read_to_string(path).unwrap();
     let (content, _) = text.rsplit_once(",\n\"sha256\": ").unwrap();
@@ -113,7 +113,7 @@ pub fn change(path: &Path, change: impl FnOnce(&str) -> String) {
     std::fs::write(path, format!("{changed},\n\"sha256\": \"{seal}\"\n}}\n")).unwrap();
 }
 
-/// Waits until something is so; a failure says what.
+/// Waits until a condition holds; a failure names it.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {

@@ -86,7 +86,7 @@ fn a_folder_that_cannot_be_written_is_an_io_error_and_its_files_stay() {
     outputs(&folder, "run two.toml --quick --share 1/2 --out out --quiet");
     let before = run_files(&folder, "out", "", ".json");
     let limited = |limit: &str, words: &str| {
-        // A limit on the size of files stands for a full disk; a signal comes with it.
+        // A limit on the size of files simulates a full disk; a signal comes with it.
         let program = assert_cmd::cargo::cargo_bin("fedlink");
         let script = format!("ulimit -f {limit}; exec {} {words}", program.display());
         let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
@@ -102,7 +102,7 @@ fn a_folder_that_cannot_be_written_is_an_io_error_and_its_files_stay() {
     );
     assert_eq!(run_files(&folder, "out", "", ".json"), before);
     assert!(run_files(&folder, "out", "", ".partial").is_empty());
-    // With a longer run the checkpoint is what does not fit.
+    // With a longer run the checkpoint is the file that does not fit.
     let (code, message) =
         limited("32", "run two.toml --set run.rounds=50 --checkpoint-every 3 --out long --quiet");
     assert_eq!((code, message.lines().count()), (Some(1), 1), "{message}");
@@ -119,7 +119,7 @@ fn a_read_only_folder_and_one_that_vanishes_give_an_error_in_one_line() {
     let closed = folder.path().join("closed");
     std::fs::create_dir(&closed).unwrap();
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
-    // Permissions do not bind root; /proc takes files from nobody.
+    // Permissions do not bind root; no user can create files in /proc.
     let root = std::fs::write(closed.join("x"), "").is_ok();
     let out = if root { "/proc/fedlink".to_owned() } else { "closed/out".to_owned() };
     let output = fedlink(&folder, &format!("run two.toml --quick --quiet --out {out}"))

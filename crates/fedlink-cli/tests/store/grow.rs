@@ -1,4 +1,4 @@
-//! A sweep grows: what is there is kept.
+//! A sweep grows: existing runs are kept.
 
 use crate::common::{
     change, fedlink, folder, json, numbers, outputs, refused, run_file, run_files, start, until,
@@ -48,7 +48,7 @@ fn more_rounds_go_on_from_the_final_state_or_start_over_and_are_compared() {
         outputs(&folder, &format!("{longer} {out}"));
         assert_eq!(numbers(&folder, out), numbers(&folder, "whole"));
         assert_eq!(log(out), log("whole"));
-        // The shorter runs are gone, and it is known who made which rounds.
+        // The shorter runs are gone, and the makers of all rounds are known.
         assert!(
             run_files(&folder, out, "", "").iter().all(|path| path.to_string_lossy().contains("-r14.")),
             "{out}"
@@ -155,7 +155,7 @@ fn a_dry_run_counts_the_rounds_that_are_left() {
     // After its number, the rounds that are saved, and those that are left.
     let (saved, left) = (numbers[1], numbers[2]);
     assert!(saved >= 20 && saved.is_multiple_of(20) && saved + left == 100_000, "{row}");
-    // Whose data a checkpoint has seen must be known.
+    // The data that a checkpoint has seen must be known.
     std::fs::remove_file(folder.path().join("out/data.json")).unwrap();
     let message = refused(&folder, &format!("{run} --resume"), 2);
     assert!(

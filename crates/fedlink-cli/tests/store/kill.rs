@@ -1,4 +1,4 @@
-//! Processes that share a folder are killed at random times; what they resume to is always the same.
+//! Processes that share a folder are killed at random times; their resumed results are always the same.
 
 use crate::common::{folder, json, numbers, outputs, run_files, start};
 use serde_json::Value;
@@ -16,7 +16,7 @@ const OF_A_SWEEP: usize = 12;
 /// Twelve runs: a process computes four at a time, so that three processes have enough of them.
 const RUN: &str = "run two.toml --set run.rounds=100 --seeds 6 --quiet --log-rounds --threads 1";
 
-/// Random numbers. Times are random, results are not: a failure is one whatever the times were.
+/// Random numbers. Times are random, results are not: a failure is a failure at any times.
 struct Random(u64);
 
 impl Random {
@@ -42,7 +42,7 @@ struct Member {
 }
 
 /// Runs a sweep to its end by one to three processes at a time, each killed at a random time within `life`
-/// and started again, some while others of the folder compute; returns who was killed.
+/// and started again, some while others of the folder compute; returns the killed processes.
 fn disturbed(folder: &TempDir, random: &mut Random, life: Duration) -> BTreeSet<u64> {
     let count = 1 + random.below(3);
     let shares = random.below(2) == 0;
@@ -101,8 +101,8 @@ fn killed_at_any_time_processes_that_share_a_folder_leave_the_same_results() {
     let log = |out: &str| std::fs::read(folder.path().join(out).join("rounds.csv")).unwrap();
     let mut random = Random::new();
     let (mut all, mut counted, mut sweeps) = (0, 0, 0);
-    // What counts is the kill of a process whose work outlives it: rounds that it has computed are in the
-    // results, so that another resumed behind them.
+    // Only kills of processes whose work outlives them count: rounds that such a process has computed are in
+    // the results, so another process resumed after them.
     while counted < kills {
         let _ = std::fs::remove_dir_all(&out);
         let killed = disturbed(&folder, &mut random, life);
@@ -143,7 +143,7 @@ fn files_of_a_process_that_was_killed_right_after_a_run_are_removed() {
         .map(|ending| done.with_extension(ending))
         .collect();
     left.iter().for_each(|path| std::fs::write(path, "").unwrap());
-    // Whoever has the lock removes it himself.
+    // The owner of the lock removes it.
     let held = std::fs::File::open(&left[0]).unwrap();
     held.lock().unwrap();
     outputs(&folder, "run two.toml --quick --quiet --out out --resume");

@@ -129,7 +129,7 @@ fn a_pipe_a_device_or_an_endless_file_in_the_folder_of_results_hangs_and_fills_n
     }
 }
 
-/// A file of somebody else, and a function that checks that it is as it was.
+/// A file of another user, and a function that checks that it is unchanged.
 fn precious(folder: &TempDir) -> (PathBuf, impl Fn(&str) + use<>) {
     let path = folder.path().join("precious");
     fs::write(&path, "precious").unwrap();

@@ -1,5 +1,5 @@
 //! The store of a sweep: it survives kills, signals and full disks, is shared by many processes, grows, and
-//! says what made it.
+//! records the programs that made it.
 
 mod common;
 mod faults;

@@ -1,4 +1,4 @@
-//! Runs say what made them, and different data never mix.
+//! Runs record the program and the data that made them, and different data never mix.
 
 use crate::common::{FILE, change, fedlink, folder, json, outputs, refused, run_file};
 use crate::small_data;

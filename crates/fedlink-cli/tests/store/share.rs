@@ -34,7 +34,7 @@ fn a_second_process_does_other_runs_first_then_waits_and_computes_nothing_twice(
     let (text, _) = outputs(&folder, "status out");
     assert!(text.starts_with("0 of 4 done, 4 running, 0 to go"), "{text}");
     assert!(text.contains(&format!("pid {}", first.id())) && text.contains("bc seed 1: round "), "{text}");
-    // More seeds: two runs are nobody's yet.
+    // More seeds: two runs belong to no share yet.
     let second = outputs(&folder, &format!("{long} --seeds 3"));
     assert!(second.1.contains("has grown"), "{}", second.1);
     let waited = second.1.lines().filter(|line| line.contains("is being computed by pid")).count();

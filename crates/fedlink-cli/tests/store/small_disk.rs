@@ -1,5 +1,5 @@
 //! Disks that are full, read-only or gone, as real ones: a small file system in memory, which a namespace of
-//! the test's own mounts and which is gone with it. Where nobody may do that, [`super::faults`] stands in for
+//! the test's own mounts and which is gone with it. Where mounting is not allowed, [`super::faults`] replaces
 //! it: by a limit on the size of files, a folder without permissions, and a folder that is renamed.
 
 #![cfg(target_os = "linux")]
@@ -133,6 +133,6 @@ ls kept/long/runs/*.checkpoint | wc -l
         vanished.starts_with("1 1 error: small/long was removed or replaced while its runs"),
         "{vanished}"
     );
-    // Nothing was made where the disk had been, and what was on it is still there.
+    // Nothing was made where the disk had been, and its files are still there.
     assert_eq!((made.as_str(), checkpoints.as_str()), ("0", "4"), "{lines:?}");
 }

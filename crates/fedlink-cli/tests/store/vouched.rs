@@ -1,4 +1,4 @@
-//! Stored results are what they say: edited runs and logs are found, and repaired by `--resume`.
+//! Stored results are verified: edited runs and logs are found, and repaired by `--resume`.
 
 use crate::common::{
     change, fedlink, folder, json, numbers, outputs, refused, run_file, run_files, start, until,
@@ -180,7 +180,7 @@ fn damaged_data_json_is_made_again_from_the_runs_unless_a_checkpoint_depends_on_
         assert_eq!(fs::read(&path).unwrap(), whole);
         assert_eq!(numbers(&folder, "out"), before);
     }
-    // Other data are refused by what the runs have recorded.
+    // Other data are rejected, by the records of the runs.
     let mine = "run two.toml --quick --set data.dataset=./mine --seeds 1 --out mine-out --quiet";
     crate::provenance::write_data(&folder.path().join("mine"), 1);
     outputs(&folder, mine);

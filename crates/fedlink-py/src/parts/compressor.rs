@@ -68,7 +68,7 @@ impl Compressor for PythonCompressor {
     }
 }
 
-/// `(what, bits)`: nothing, (indices, values) or all entries, and what they cost; None: the library counts.
+/// `(what, bits)`: nothing, (indices, values) or all entries, and their cost; None: the library counts it.
 fn read(name: &str, answer: &Bound<'_, PyAny>, dim: usize) -> PyResult<(Encoded, Spent)> {
     let wrong = |what: &Bound<'_, PyAny>| {
         PyTypeError::new_err(format!(

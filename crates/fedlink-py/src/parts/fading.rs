@@ -101,7 +101,7 @@ impl Trace {
 impl Fading for ArrayFading {
     fn gain(&self, t: u64, device: DeviceId) -> f64 {
         let [rows, columns] = self.trace.shape;
-        // A run has no rounds beyond the last; who looks at more begins again.
+        // A run has no rounds beyond the last; a later round begins again at the first.
         let t = (t % if self.by_device { columns } else { rows } as u64) as usize;
         let (row, column) = if self.by_device { (device.index(), t) } else { (t, device.index()) };
         self.trace.gains[row * columns + column]

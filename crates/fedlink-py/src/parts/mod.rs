@@ -24,12 +24,12 @@ use pyo3::types::PyDict;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toml::Table;
 
-/// What Python passes for one part: its kind ("policy", "compressor", "fading", "trace" or "partition"), its
+/// One custom part from Python: its kind ("policy", "compressor", "fading", "trace" or "partition"), its
 /// name, where it comes from, and the function that makes it from its own table, or its data.
 pub type Part<'py> = (String, String, String, Bound<'py, PyAny>);
 
-/// The first exception that any part of a run, or of several, raised. The library carries its text; whoever
-/// runs the rounds raises it again as it was.
+/// The first exception that any part of a run, or of several, raised. The library carries its text; the
+/// caller that runs the rounds raises it again unchanged.
 #[derive(Clone, Default)]
 pub struct Raised(Arc<Mutex<Option<PyErr>>>);
 
@@ -60,7 +60,7 @@ impl Calls {
         Self { raised, failure: Mutex::new(None) }
     }
 
-    /// What `call` answers, or `otherwise` if it fails or one has failed before.
+    /// The result of `call`, or `otherwise` if it fails or one has failed before.
     pub fn ask<R>(&self, otherwise: R, call: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
         if self.failure().is_some() {
             return otherwise;
@@ -124,7 +124,7 @@ fn lists(given: &Bound<'_, PyAny>) -> PyResult<Vec<Vec<u32>>> {
     given.try_iter()?.enumerate().map(list).collect()
 }
 
-/// A name must be fit to stand in a configuration, and none of the library's.
+/// Checks that a name is valid in a configuration and is not the name of a part of the library.
 fn check_name(kind: &str, name: &str) -> PyResult<()> {
     let kind = if kind == "trace" { "fading" } else { kind };
     let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
@@ -141,8 +141,8 @@ fn check_name(kind: &str, name: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether some part of the library, of whatever kind, is called `name`: a configuration knows custom parts
-/// by their names alone.
+/// Whether some part of the library, of any kind, has the name `name`: a configuration identifies custom
+/// parts by their names alone.
 pub fn is_taken(name: &str) -> bool {
     kinds().iter().any(|kind| kind.parts.iter().any(|part| part.name == name))
 }

@@ -1,4 +1,4 @@
-//! Policies that are written in Python, and what they read.
+//! Policies that are written in Python, and the values that they read.
 
 use super::{Calls, method, type_of};
 use crate::arrays::{indices, numbers, reals};
@@ -36,7 +36,7 @@ pub struct View {
     /// P̄, the average power that a device may spend, in the unit of the noise variance.
     #[pyo3(get)]
     average_power: f64,
-    /// P, what a scheduled device sends with; the mean of `powers` where devices differ.
+    /// P, the power of a scheduled device; the mean of `powers` where devices differ.
     #[pyo3(get)]
     power: f64,
     /// P of every device.
@@ -48,14 +48,14 @@ pub struct View {
     /// The power gain of every device's link; 0 if it may not send.
     #[pyo3(get)]
     gains: Py<PyArray1<f64>>,
-    /// Bits a symbol that every device's link carries; 0 if it may not send.
+    /// Bits per symbol that every device's link carries; 0 if it may not send.
     #[pyo3(get)]
     capacities: Py<PyArray1<f64>>,
     /// The SNR that the rate of every device's link is chosen for, a ratio; 0 if it may not send, NaN where
     /// nodes declare their rates.
     #[pyo3(get)]
     snrs: Py<PyArray1<f64>>,
-    /// How often each device was scheduled so far.
+    /// The number of rounds in which each device was scheduled so far.
     #[pyo3(get)]
     scheduled: Py<PyArray1<i64>>,
     /// Rounds since each device was scheduled: 0 if that was the round before, t if it never was.
@@ -69,8 +69,8 @@ pub struct View {
     may_send: Py<PyArray1<bool>>,
     seed: u64,
     samples: Vec<u64>,
-    /// C of every device for k = 1, 2 …, K, one after another; empty unless the policy sets how many share a
-    /// round.
+    /// C of every device for k = 1, 2 …, K, one after another; empty unless the policy sets the number of
+    /// devices that share a round.
     capacities_at: Vec<f64>,
 }
 
@@ -144,7 +144,7 @@ impl View {
         })
     }
 
-    /// Bits a symbol that a device's link would carry if `k` devices, 1 to view.k, shared the power of the
+    /// Bits per symbol that a device's link would carry if `k` devices, 1 to view.k, shared the power of the
     /// round; for policies that define round_k.
     fn capacity_at(&self, device: usize, k: usize) -> PyResult<f64> {
         if self.capacities_at.is_empty() {
@@ -187,7 +187,7 @@ pub struct Reports {
     /// The requested quantities.
     #[pyo3(get)]
     asks: Vec<&'static str>,
-    /// The answers: a row for each device, a column for each ask.
+    /// The answers: a row for each device, a column for each requested number.
     #[pyo3(get)]
     values: Py<PyArray2<f32>>,
 }
@@ -208,7 +208,7 @@ impl Reports {
         self.devices.bind(py).as_any().len()
     }
 
-    /// The answers to one ask, in the order of the devices.
+    /// The answers to one request, in the order of the devices.
     fn __getitem__<'py>(&self, py: Python<'py>, ask: &str) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let column = self.asks.iter().position(|known| *known == ask).ok_or_else(|| {
             PyKeyError::new_err(format!("{ask:?} was not asked; asks() returns {:?}", self.asks))
@@ -253,7 +253,7 @@ impl PythonPolicy {
         let asks = asks(&object)?;
         let base = py.import("fedlink")?.getattr("Policy")?;
         let defines = |name: &str| -> PyResult<bool> {
-            // An object that is no subclass may lack what it need not have.
+            // An object that is no subclass may lack optional methods.
             let Ok(own) = object.get_type().getattr(name) else { return Ok(false) };
             Ok(!own.is(&base.getattr(name)?))
         };

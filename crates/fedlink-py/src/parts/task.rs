@@ -106,8 +106,8 @@ impl Task for PythonTask {
         })
     }
 
-    /// Python code may share what is not made to be shared, such as a global random generator:
-    /// one after the other.
+    /// Python code may share objects that are not made to be shared, such as a global random generator: one
+    /// after the other.
     fn cohorts(&self) -> Cohorts {
         Cohorts::Of(self.cohort.unwrap_or(1))
     }

@@ -102,7 +102,7 @@ fn costs_table(report: &Report) -> String {
     table("costs-table", caption, &headings(&names), &body)
 }
 
-/// The section on where the devices are and how well they are heard; nothing if there is neither.
+/// The section on the positions of the devices and their SNRs; nothing if there is neither.
 pub fn cell(report: &Report) -> String {
     if !has_cell(report) {
         return String::new();

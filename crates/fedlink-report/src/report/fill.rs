@@ -219,7 +219,7 @@ fn goal_value(curve: &CurveResult, goal: &Goal) -> GoalValue {
     GoalValue { value, text: goal_cell(curve, goal), is_cost }
 }
 
-/// How many uploads did not arrive, or not in time; none if all did.
+/// The number of uploads that did not arrive, or not in time; none if all did.
 fn lost_uploads(curve: &CurveResult) -> Option<String> {
     let outages = curve.over_all(|run| run.outcome.outages as f64).mean;
     let late = curve.over_all(|run| run.outcome.late as f64).mean;

@@ -1,4 +1,4 @@
-//! Text and numbers as they stand in the page.
+//! Text and numbers in the form of the page.
 
 use super::Interval;
 use fedlink_study::goals::Median;
@@ -30,14 +30,14 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// JSON that cannot end the script element it stands in, nor open a comment there.
+/// JSON that can neither end its script element nor open a comment there.
 pub fn embedded_json(value: &impl Serialize) -> String {
     // `<` occurs in JSON only inside strings, where it may be written as an escape.
     serde_json::to_string(value).expect("plain data has a JSON form").replace('<', "\\u003c")
 }
 
-/// The template with every `{{slot}}` replaced by its value. What is put in is not scanned again, and
-/// a slot without a value stays as it is.
+/// The template with every `{{slot}}` replaced by its value. An inserted value is not scanned again, and a
+/// slot without a value stays as it is.
 pub fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut page = String::new();
     let mut rest = template;
@@ -118,7 +118,7 @@ pub fn ends(interval: Interval, show: impl Fn(f64) -> String) -> String {
     if !interval.is_known() {
         return String::new();
     }
-    // The unit stands beside the mean; a prefix such as k is part of the number and stays.
+    // The unit follows the mean; a prefix such as k is part of the number and stays.
     let bare = |value: f64| show(value).trim_end_matches("bit").trim_end_matches(['%', SPACE]).to_owned();
     format!(" <span class=\"ends\">[{}, {}]</span>", bare(interval.low), bare(interval.high))
 }
@@ -171,7 +171,7 @@ pub fn table(id: &str, caption: &str, header: &str, body: &str) -> String {
     )
 }
 
-/// Column headings; those after the first stand above numbers.
+/// Column headings; those after the first are above numbers.
 pub fn headings<T: AsRef<str>>(names: &[T]) -> String {
     let cell = |(i, name): (usize, &T)| {
         let class = if i == 0 { "" } else { " class=\"number\"" };

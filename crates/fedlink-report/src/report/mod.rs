@@ -2,9 +2,9 @@
 //!
 //! [`Report`] is plain data; [`Report::html`] writes the page. Every table is in the page as it is written,
 //! so that it can be read without JavaScript; the charts are drawn by a small script from the data embedded
-//! in the page. A policy inside the page forbids it any access to the network. Whatever strings and numbers
-//! the report holds, the page is well formed: text is escaped and numbers that are not finite are shown as
-//! missing. The same report always gives the same bytes.
+//! in the page. A policy inside the page forbids it any access to the network. For any strings and numbers in
+//! the report, the page is well formed: text is escaped and numbers that are not finite are shown as missing.
+//! The same report always gives the same bytes.
 
 mod charts;
 mod cost_sections;
@@ -105,11 +105,11 @@ pub struct ReportCurve {
     pub look: Option<Look>,
     /// K.
     pub k: u64,
-    /// How many seeds were run.
+    /// The number of seeds.
     pub seeds: usize,
     /// How the runs ended: `finished`, `interrupted` or `diverged`.
     pub status: String,
-    /// K/M: how often each device would be scheduled if all were alike.
+    /// K/M: the share of rounds in which each device would be scheduled if all were alike.
     pub fair_share: f64,
     /// The evaluated rounds.
     pub rounds: Vec<u64>,
@@ -158,7 +158,7 @@ pub struct ReportCurve {
     pub goals: Vec<GoalValue>,
     /// Area under the accuracy curve by rounds, divided by the number of rounds.
     pub area_under_curve: Interval,
-    /// How much the accuracy jumps from one evaluation to the next.
+    /// The size of the jumps of the accuracy between evaluations.
     pub instability: Interval,
     /// Whether `scheduled` and `power` are by rank among the devices of a seed, the largest first, and means
     /// over the seeds; if not, they are those of the devices of the only seed.
@@ -193,7 +193,7 @@ pub struct CurveFairness {
     pub worst_tenth: Option<Interval>,
     /// The standard deviation of the devices' accuracies.
     pub device_deviation: Option<Interval>,
-    /// Jain's index of how often devices were scheduled.
+    /// Jain's index of the numbers of rounds in which devices were scheduled.
     pub jain: Option<Interval>,
     /// Rounds since the device that waits longest was scheduled.
     pub max_age: Option<Interval>,
@@ -294,7 +294,7 @@ pub struct PairedDifference {
     pub difference: Interval,
 }
 
-/// How many samples of each class the devices hold.
+/// The number of samples of each class that the devices hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SplitTable {
@@ -314,12 +314,12 @@ pub struct SplitTable {
 pub struct ClaimVerdict {
     /// The claim in words.
     pub claim: String,
-    /// `holds`, `does not hold`, `undecided` or `refused`, and how it was shortened or made after the
-    /// results.
+    /// `holds`, `does not hold`, `undecided` or `refused`, and a note if runs were shortened or the claim was
+    /// made after the results.
     pub verdict: String,
     /// The difference in accuracy (a share) that decides it.
     pub difference: Option<Interval>,
-    /// How it was decided.
+    /// The reason for the verdict.
     pub detail: String,
 }
 
@@ -432,7 +432,7 @@ fn drawing(name: &str, chart: &dyn Figure) -> String {
     format!("<div class=\"still\">{}</div>\n", named_svg(name, chart))
 }
 
-/// A chart as an SVG element of a page, with a name for readers who do not see it.
+/// A chart as an SVG element of a page, with a name for screen readers.
 fn named_svg(name: &str, chart: &dyn Figure) -> String {
     let named = format!("<svg role=\"img\" aria-label=\"{}\" ", escape(name));
     inside_page(&chart.svg()).replacen("<svg ", &named, 1)
@@ -445,7 +445,7 @@ pub fn accuracy_svg(points: Vec<(f64, f64)>) -> String {
     named_svg("test accuracy by round", &chart)
 }
 
-/// A figure as it stands inside a page, where there is no XML declaration.
+/// A figure in the form for a page, without an XML declaration.
 fn inside_page(svg: &str) -> &str {
     svg.find("<svg").map_or("", |start| &svg[start..])
 }

@@ -36,7 +36,7 @@ pub fn target_percent(share: f64) -> String {
     }
 }
 
-/// One row per curve: accuracy, rounds and bits to the target, and how it ended.
+/// One row per curve: accuracy, rounds and bits to the target, and the state at the end.
 pub fn results(report: &Report) -> String {
     let target = escape(&target_percent(report.target));
     let worst_class = has_fairness(report);
@@ -122,7 +122,7 @@ impl Scale {
         format!("{:.1}", 6.0 + 84.0 * share)
     }
 
-    /// A dot at the mean on a line from end to end. The numbers stand beside it.
+    /// A dot at the mean on a line from end to end. The numbers are beside it.
     fn whisker(&self, interval: Interval) -> String {
         if !interval.mean.is_finite() {
             return MISSING.to_owned();
@@ -215,7 +215,7 @@ pub fn argmax(values: &[f64]) -> Option<usize> {
     finite.max_by(|&i, &j| values[i].total_cmp(&values[j]))
 }
 
-/// The section on who holds which classes; empty if the report has no split.
+/// The section on the classes of the devices; empty if the report has no split.
 pub fn split(report: &Report) -> String {
     let Some(split) = &report.split else { return String::new() };
     format!(

@@ -1,4 +1,4 @@
-//! Tests of the page as a whole. What needs a browser is tested in one: `cargo xtask browser`.
+//! Tests of the page as a whole. Behavior in a browser is tested by `cargo xtask browser`.
 
 use super::charts::color_style;
 use super::example::pages;
@@ -8,7 +8,7 @@ use fedlink_study::goals::{Median, Reading};
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// The page without what XML cannot hold: the contents of its scripts and styles.
+/// The page without parts that are invalid in XML: the contents of its scripts and styles.
 fn skeleton(page: &str) -> String {
     let mut kept = String::new();
     let mut rest = page;

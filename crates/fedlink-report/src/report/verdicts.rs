@@ -1,4 +1,4 @@
-//! What follows from the numbers: highlights, claims and paired differences.
+//! Conclusions from the numbers: highlights, claims and paired differences.
 
 use super::html::{MISSING, count, curve_name, ends, escape, percent, points, prefixed, significant, table};
 use super::tables::{argmax, is_above, power, target_percent};
@@ -150,7 +150,7 @@ pub fn differences(report: &Report) -> String {
     )
 }
 
-/// A cell whose sign, mark and color agree; the color alone carries nothing that the text does not.
+/// A cell whose sign, mark and color agree; the color adds nothing to the text.
 fn difference_cell(difference: Interval) -> String {
     let (class, mark, words) = match difference {
         d if d.excludes_zero() && d.low > 0.0 => ("higher", "▲", "higher"),

@@ -36,7 +36,7 @@ function describeCurves(quantity, height, title) {
       low: hasBand && curve.low, high: hasBand && curve.high,
     }];
   });
-  // Of some curves or a part of the x axis, what is seen fills the chart.
+  // If some curves or a part of the x axis are chosen, these fill the chart.
   const inside = () => series.flatMap((s) => s.x.flatMap((at, i) =>
     (at < x[0] || at > x[1] ? [] : [s.y[i], s.low && s.low[i], s.high && s.high[i]])));
   const y = view.zoom || !view.shown.every(Boolean) ? viewOf(yAxis, inside()) : [yAxis.low, yAxis.high];
@@ -94,7 +94,7 @@ function distinguishingKeys() {
 }
 
 function startCurves() {
-  // Where curves are colored by family, each family stands under its name.
+  // Where curves are colored by family, each family has its name as a heading.
   const groups = new Map();
   CURVES.forEach((curve, i) => {
     const family = curve.family || "";

@@ -1,4 +1,4 @@
-// What every chart shares: axes, the cursor with its readout, the keyboard, and zooming by dragging.
+// The common parts of all charts: axes, the cursor with its readout, the keyboard, and zooming by dragging.
 
 const CHARTS = [];
 /** Whether the page is being printed: charts then have the width of the paper, or half of it. */
@@ -24,7 +24,7 @@ function chart(host, describe) {
   const state = { host, holder, readout, live, describe, cursor: null, drag: null, width: 0 };
   CHARTS.push(state);
   holder.addEventListener("pointermove", (event) => pointerMoved(state, event));
-  // A finger leaves when it is lifted; what it pointed at should stay.
+  // A finger leaves when it is lifted; the readout at its position should stay.
   holder.addEventListener("pointerleave", (event) => { if (!state.drag && event.pointerType !== "touch") hideCursor(state); });
   holder.addEventListener("pointerdown", (event) => pointerDown(state, event));
   holder.addEventListener("pointerup", (event) => pointerUp(state, event));
@@ -78,7 +78,7 @@ function redraw(state) {
   const overlay = svg("g", {});
   plot.append(layer, svg("rect", { class: "plot", x: left, y: top, width: right - left, height: bottom - top, fill: "transparent" }));
   for (const { y, label } of references) {
-    // Its name stands above the plot, where no curve or bar can cover it.
+    // Its name is above the plot, where no curve or bar can cover it.
     plot.append(
       svg("line", { class: "reference", x1: left, x2: right, y1: sy(y), y2: sy(y) }),
       svg("line", { class: "reference", x1: left, x2: left + 28, y1: top - 12, y2: top - 12 }),
