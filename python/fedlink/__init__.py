@@ -1,13 +1,13 @@
 """Federated learning over wireless links.
 
-M devices train locally; a fading uplink carries only what Shannon capacity allows; a policy picks up to K of
-them by their channel and by how much their update matters; a compressor squeezes each update into its share.
+M devices train locally; a fading uplink carries at most the Shannon capacity; a policy selects up to K of
+them by channel and by update; a compressor fits each update into its share.
 
 >>> result = fedlink.simulate({"schedule.policy": "bn2-c", "schedule.k": 5, "run.rounds": 20})
 >>> result.summary["final_accuracy"], result.digest
 
-Rounds: wherever a function takes a round it is the t of θ(t), counted from 0; records and tables count rounds
-that are done, from 1. Devices are counted from 0.
+Rounds: an argument or a result that is a round is the t of θ(t), counted from 0; records and tables count
+completed rounds, from 1. Devices are counted from 0.
 """
 
 from typing import TYPE_CHECKING

@@ -49,7 +49,7 @@ def parts_of(files: list[str | os.PathLike[str]]) -> list[Registered]:
 
 
 def _load(path: str) -> ModuleType:
-    """A Python file as a module; what it imports is looked for beside it too."""
+    """A Python file as a module; its imports are also looked for beside it."""
     if not os.path.isfile(path):
         raise FileNotFoundError(f"--parts {path}: there is no such file")
     name = os.path.splitext(os.path.basename(path))[0]

@@ -1,4 +1,4 @@
-"""What a run costs in seconds and joules."""
+"""The seconds and joules of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 class Costs:
     """Seconds and joules of a run, by its summary. They are counted in ``simulate`` and ``run`` where the
-    radio has units (``radio.bandwidth_hz``); else they are None."""
+    radio has units (``radio.bandwidth_hz``); otherwise they are None."""
 
     #: The run in numbers.
     summary: dict[str, Any]

@@ -1,4 +1,4 @@
-"""How evenly a model serves classes and devices, and what a run has released of a device."""
+"""Fairness of a model over classes and devices, and the privacy loss of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from . import _fedlink
 
-#: What columns with the accuracy of a class begin with.
+#: The prefix of columns with the accuracy of a class.
 CLASS = "class_"
 
 
@@ -50,7 +50,7 @@ class Fairness:
     @property
     def epsilon(self) -> float | None:
         """ε of the run; None without ``privacy.noise``, or without a guarantee. ``summary["privacy"]`` has
-        the rest of it, with what it does not cover."""
+        the other parameters, and the limits of the guarantee."""
         privacy = self.summary.get("privacy")
         epsilon: float | None = None if privacy is None else privacy.get("epsilon")
         return epsilon

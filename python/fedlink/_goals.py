@@ -1,4 +1,4 @@
-"""Goals of a study: until when, and at what cost."""
+"""Goals of a study: a condition on the runs, and the cost until it holds."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Custom parts: subclass, and give the class (or a function that makes an object) to ``simulate``, ``run`` or
 ``Server``.
 
-A part is made anew for every run. Its name, the attribute ``name`` of the class or else its name in
-kebab-case, stands in the configuration, in labels, records and reports; the keys of its own table, as in
-``[schedule.proportional-fair]``, are the keywords that its class is called with.
+A part is made anew for every run. Its name is the attribute ``name`` of the class, or otherwise the name of
+the class in kebab-case; configurations, labels, records and reports use it. The keys of its own table, as in
+``[schedule.proportional-fair]``, are the keyword arguments of its class.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: A part as it is given: a class, a function that makes an object, or an object for one run.
 Part = Any
 
-#: What the library takes: kind, name, origin, and what makes the part from its own table.
+#: A part as the library takes it: kind, name, origin, and the function that makes it from its own table.
 Registered = tuple[str, str, str, Any]
 
 #: Where an object notes that a run has used it.
@@ -55,8 +55,8 @@ class Pick:
 
 
 class Policy:
-    """A scheduling policy. It is called twice in a round: before training, when only the channel is known,
-    and after the candidates have reported what it asks.
+    """A scheduling policy. It is called twice per round: before training, when only the channel is known, and
+    after the candidates have reported the numbers of ``asks``.
 
     >>> class LargestGain(fedlink.Policy):
     ...     def candidates(self, view):
@@ -71,9 +71,9 @@ class Policy:
         return view.eligible
 
     def asks(self) -> Sequence[str]:
-        """What every candidate reports: some of "norm" (‖Δ‖₂), "compressed-norm" (‖Δ̂‖₂ as if it had all
-        symbols), "loss" (the mean mini-batch loss of its training) and "rms-loss" (the root of the mean
-        squared loss of its samples; the loss where a task gives nothing else). By default nothing. Asked
+        """The numbers that every candidate reports: some of "norm" (‖Δ‖₂), "compressed-norm" (‖Δ̂‖₂ as if it
+        had all symbols), "loss" (the mean mini-batch loss of its training) and "rms-loss" (the root of the
+        mean squared loss of its samples; the loss where a task gives nothing else). By default none. Called
         once, before the first round."""
         return []
 
@@ -82,16 +82,16 @@ class Policy:
         ``(devices, bit_weights)``, ``(devices, bit_weights, weights)`` with the weights of the updates, or
         a list of ``fedlink.Pick``.
 
-        ``reports["norm"][i]`` is what ``reports.devices[i]`` answered to "norm".
+        ``reports["norm"][i]`` is the norm that ``reports.devices[i]`` reported.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must select devices: define select(self, view, reports)"
         )
 
     def round_k(self, view: View) -> int:
-        """How many devices share the power of this round, 1 to ``view.k``; by default as many as may be
-        scheduled. The links of the round and ``view.k`` of the calls that follow are then those of a run with
-        this K; ``view.capacity_at(device, k)`` has the capacities to decide by."""
+        """The number of devices that share the power of this round, 1 to ``view.k``; by default as many as
+        may be scheduled. The links of the round and ``view.k`` of the calls that follow are then those of a
+        run with this K; ``view.capacity_at(device, k)`` has the capacities to decide by."""
         return view.k
 
     def receive(self, device: int, update: npt.NDArray[np.float32]) -> None:
@@ -99,14 +99,14 @@ class Policy:
         decoded: all its entries."""
 
     def observe(self, record: Record) -> None:
-        """Called after every round with what became of it."""
+        """Called after every round with its record."""
 
     def save(self) -> bytes:
         """All that the policy keeps from round to round; by default its attributes, pickled."""
         return _save(self)
 
     def load(self, state: bytes) -> None:
-        """Restores what ``save`` returned."""
+        """Restores the state that ``save`` returned."""
         _load(self, state)
 
 
@@ -128,12 +128,12 @@ class Compressor:
     def encode(
         self, update: npt.NDArray[np.float32], budget: float, rng: np.random.Generator
     ) -> tuple[What, float | None]:
-        """What is sent of ``update`` within ``budget`` bits, and the bits that it costs.
+        """The transmitted part of ``update`` within ``budget`` bits, and the bits that it costs.
 
-        What is sent is None (nothing fits), ``(indices, values)`` with ascending indices and a float32 array
-        or one number for all, or a float32 array of all entries. The bits must not exceed the budget; None
-        lets the library count them: log2 C(d, q) for q indices and 33 for every value. ``rng`` belongs to
-        this device and round.
+        The transmitted part is None (nothing fits), ``(indices, values)`` with ascending indices and a
+        float32 array or one number for all, or a float32 array of all entries. The bits must not exceed the
+        budget; if they are None, the library counts them: log2 C(d, q) for q indices and 33 for every value.
+        ``rng`` belongs to this device and round.
         """
         raise NotImplementedError(
             f"{type(self).__name__} must compress: define encode(self, update, budget, rng)"
@@ -141,7 +141,7 @@ class Compressor:
 
 
 class Fading:
-    """A fading law. What it gives may depend on its arguments alone.
+    """A fading law. A gain may depend on the arguments alone.
 
     >>> class Even(fedlink.Fading):
     ...     def gain(self, t, device):
@@ -152,8 +152,8 @@ class Fading:
     (``clock.downlink``) has the same gains.
     """
 
-    #: Antennas of the server whose gains are added up: with ``radio.csi_error`` the estimates spread less
-    #: the more there are.
+    #: Antennas of the server, whose gains are summed: with ``radio.csi_error`` the estimates spread less with
+    #: more antennas.
     antennas: int = 1
 
     def gain(self, t: int, device: int) -> float:
@@ -162,14 +162,14 @@ class Fading:
 
 
 class Task:
-    """A learning task: what devices learn and how one of them trains. ``fedlink.torch.Task`` is one for
-    PyTorch.
+    """A learning task: the model of the devices and the training of one device. ``fedlink.torch.Task`` is one
+    for PyTorch.
 
-    What ``train`` returns may depend on nothing but its arguments: an update that was not kept is computed
+    The result of ``train`` may depend on nothing but its arguments: an update that was not kept is computed
     again. Devices train one after the other, or ``cohort`` at a time if there is ``train_cohort``.
     """
 
-    #: M, how many devices there are; it goes before ``data.devices``.
+    #: M, the number of devices; it takes precedence over ``data.devices``.
     devices: int
 
     #: Devices that ``train_cohort`` takes at a time.
@@ -198,14 +198,14 @@ class Task:
         return b""
 
     def load(self, state: bytes) -> None:
-        """Restores what ``save`` returned."""
+        """Restores the state that ``save`` returned."""
 
     def theta0(self) -> npt.NDArray[np.float32]:
         """θ(0). Its length is d."""
         raise NotImplementedError(f"{type(self).__name__} must have a first model: define theta0(self)")
 
     def samples(self, device: int) -> int:
-        """How many samples a device has, at least 1; what it counts under ``learn.aggregate = "by-size"``."""
+        """The number of samples of a device, at least 1; its weight under ``learn.aggregate = "by-size"``."""
         return 1
 
     def train(
@@ -352,7 +352,7 @@ def _pure(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
 
 
 def _once(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
-    """An object serves one run: what it keeps must not reach the next."""
+    """An object serves one run: its state must not reach the next."""
     if getattr(part, _USED, False):
         raise ValueError(_used(part, argument))
     given = False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-#: What a survey has in numbers.
+#: The scalar numbers of a link budget.
 NUMBERS = (
     "rounds",
     "policy_rounds",
@@ -34,7 +34,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, repr=False)
 class LinkBudget:
-    """What the radio of a configuration gives: by device, and by policy."""
+    """The radio of a configuration in numbers: by device, and by policy."""
 
     #: The configuration, every default written out.
     config: dict[str, Any]
@@ -56,17 +56,17 @@ class LinkBudget:
     bandwidth_hz: float | None
     #: Seconds of a round's uplink; None without units, or where payloads are of fixed size.
     uplink_s: float | None
-    #: One row for each device, means over rounds: in a cell where it is in the first of them,
-    #: ``path_loss_db`` and ``shadowing_db``; ``power`` that it sends with; ``snr_db`` of its mean SNR, by the
-    #: channel as it is; ``capacity`` in bits a symbol and ``rate_bps`` if it has the whole band;
-    #: ``bits_alone`` and ``bits_shared``, bits of all symbols and of a K-th of them; ``silent`` and ``lost``,
-    #: shares of rounds in which the latter hold no update, or are lost on the way.
+    #: One row for each device, means over rounds: in a cell its position in the first of them,
+    #: ``path_loss_db`` and ``shadowing_db``; the transmit ``power``; ``snr_db`` of its mean SNR, by the true
+    #: channel; ``capacity`` in bits per symbol and ``rate_bps`` if it has the whole band; ``bits_alone`` and
+    #: ``bits_shared``, bits of all symbols and of a K-th of them; ``silent`` and ``lost``, shares of rounds
+    #: in which the latter hold no update, or are lost on the way.
     devices: _fedlink.Table
     #: One row for each policy, means over rounds: devices ``trained``, devices ``heard`` at least once,
     #: ``bits`` of all that are scheduled, the shares of those that are ``silent``, ``lost`` or ``late``, and
-    #: with units seconds by phase and joules by kind. ``refused`` tells why a policy cannot be run.
+    #: with units seconds by phase and joules by kind. ``refused`` is the reason why a policy cannot be run.
     policies: _fedlink.Table
-    #: How often each policy scheduled each device in ``policy_rounds``, by its name.
+    #: The number of times that each policy scheduled each device in ``policy_rounds``, by its name.
     scheduled: dict[str, npt.NDArray[np.int64]]
 
     def __repr__(self) -> str:
@@ -98,14 +98,15 @@ def link_budget(
     data_dir: str | os.PathLike[str] | None = None,
 ) -> LinkBudget:
     """The link budget, as ``fedlink link-budget`` shows it: distance, path loss, SNR, rate and bits of every
-    device, and the seconds and joules of a round for each policy. Nothing is trained.
+    device, and the seconds and joules per round for each policy. Nothing is trained.
 
     ``experiment`` is a preset, the path of a file, TOML text, or a dictionary of keys; where it sweeps, the
-    first value of every key is taken. Compared are the policies of the paper and the configured one. Means
-    are over the channels of the first ``rounds`` rounds; by default of as many as are worth it.
+    first value of every key is taken. The policies of the paper and the configured one are compared. Means
+    are over the channels of the first ``rounds`` rounds; the default number depends on the size of the
+    system.
 
-    Policies that pick by what devices report are given norms that are drawn at random, alike for all
-    devices: what they cost follows from the radio and from who must train.
+    For policies that select by reports, norms are drawn at random, with the same distribution for all
+    devices: the cost of a policy follows from the radio and from the devices that must train.
 
     >>> budget = fedlink.link_budget({"radio.snr_db": [20, 0], "data.devices": 4})
     >>> budget.devices["snr_db"].round().tolist()

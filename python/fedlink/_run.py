@@ -52,18 +52,18 @@ class Curve:
 
 
 class Study:
-    """What an experiment has left: its folder, and the same numbers as objects."""
+    """The results of an experiment: its folder, and the same numbers as objects."""
 
-    #: Where its files are: ``report.html``, ``results.csv``, ``summary.json``, ``plots/``, ….
+    #: The folder of its files: ``report.html``, ``results.csv``, ``summary.json``, ``plots/``, ….
     folder: Path
     #: The curves that have at least one run; none for figures of the bound.
     curves: list[Curve]
     #: ``summary.json``: one entry for each curve, with means and intervals over the seeds. None for a share
     #: (``share``).
     summary: Any
-    #: What is claimed of the curves, with verdicts; None if nothing is.
+    #: The claims on the curves, with verdicts; None if there are none.
     claims: dict[str, Any] | None
-    #: What the command prints.
+    #: The text that the command prints.
     text: str
 
     def __init__(self, outcome: _fedlink.StudyOutcome) -> None:
@@ -92,9 +92,9 @@ class Study:
         )
 
     def goal(self, text: str) -> list[GoalValue]:
-        """The value of a goal of every curve: until when, and at what cost.
+        """The value of a goal for every curve: a condition, and the cost until it holds.
 
-        A run that did not reach the goal is not dropped: it counts as later than its end.
+        A run that did not reach the goal is not dropped: it is censored at its end.
 
         >>> for value in study.goal("rounds until accuracy >= 0.8 for 3 evaluations"):
         ...     print(value)
@@ -125,13 +125,13 @@ class Rerun:
 
     #: Its name in ``runs/``.
     name: str
-    #: What tells it from the others.
+    #: The settings that distinguish it from the others.
     label: str
     #: The stored digest, and that of the new run, with the round of the first row that differs if only rows
     #: do.
     stored: str
     repeated: str
-    #: Who made each, if they differ.
+    #: The program that made each, if they differ.
     stored_by: str = ""
     repeated_by: str = ""
 
@@ -147,7 +147,7 @@ class Verified:
 
     #: Each claim with its verdict: "holds", "does not hold", "undecided" or "refused".
     claims: list[dict[str, Any]]
-    #: What was published, beside what was measured.
+    #: Published values, beside the measured ones.
     expected: list[dict[str, Any]]
     #: Runs that are not finished.
     missing: int
@@ -187,12 +187,12 @@ def run(
     them. ``settings`` are keys that go before those of the experiment; a list of values is swept.
 
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
-    replaces if it holds nothing but what fedlink wrote. With ``resume`` the experiment may have grown: more
-    seeds, swept values or rounds; ``keep_state`` keeps what more rounds can go on from. ``share="3/10"`` runs
-    the third of ten shares only; ``fedlink.merge`` puts them together. The other keywords are those of the
-    command. Settings that are seldom meant, which the command notes before its runs, are warnings
-    (``RuntimeWarning``). Ctrl-C saves what there is: ``KeyboardInterrupt`` has it as its attribute
-    ``result``, and ``resume=True`` continues to the same bits.
+    replaces if fedlink wrote everything in it. With ``resume`` the experiment may have grown: more seeds,
+    swept values or rounds; ``keep_state`` keeps the states from which more rounds can continue.
+    ``share="3/10"`` runs the third of ten shares only; ``fedlink.merge`` puts them together. The other
+    keywords are those of the command. Settings that are seldom meant, which the command notes before its
+    runs, are warnings (``RuntimeWarning``). Ctrl-C saves the runs so far: ``KeyboardInterrupt`` has them as
+    its attribute ``result``, and ``resume=True`` continues to the same bits.
 
     >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
     >>> study.folder / "report.html"

@@ -20,11 +20,11 @@ class Server(_fedlink.Server):
     """The server of a run on other people's nodes: policy, radio, decoding, audit and aggregation are those
     of ``simulate``; training and messages are yours.
 
-    A round is ``begin`` (who must train and report what), ``report`` (who may send how many bits),
-    ``deliver`` (θ(t) becomes θ(t+1)), and ``evaluated`` in rounds in which the model is evaluated.
-    ``Device`` is a node's half. ``settings`` are keys that go before ``config``. ``layers`` are the shapes
-    of the arrays that θ is made of, in their order, for schemes that use them (``low-rank``, which without
-    them sends what ``stc`` does); the nodes must be given the same.
+    A round is ``begin`` (returns the devices that must train and the numbers to report), ``report`` (returns
+    the scheduled devices and their bits), ``deliver`` (θ(t) becomes θ(t+1)), and ``evaluated`` in rounds in
+    which the model is evaluated. ``Device`` is a node's half. ``settings`` are keys that take precedence over
+    ``config``. ``layers`` are the shapes of the arrays that θ is made of, in their order, for schemes that
+    use them (``low-rank``, which without them sends the same as ``stc``); the nodes must be given the same.
 
     >>> config = {"schedule.policy": "bn2", "data.devices": 2}
     >>> server = fedlink.Server(config, numpy.zeros(1000, numpy.float32))
@@ -100,7 +100,7 @@ class Encoder(_fedlink.Encoder):
     """The compression of a device without its state: the answers to the server for an update, and the message
     that fits into a number of bits. ``Device`` adds error feedback.
 
-    ``config`` is the server's, seed included: compression that draws at random draws what ``simulate`` does.
+    ``config`` is the server's, seed included: compression draws the same random numbers as in ``simulate``.
     ``layers`` are the shapes of the arrays that an update is made of, as the server has them.
     """
 
@@ -133,8 +133,8 @@ def checked(
 
 
 def matrices(shapes: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
-    """Shapes of arrays as rows and columns: a vector is one column, and what has more than two dimensions has
-    its first as rows."""
+    """Shapes of arrays as rows and columns: a vector is one column; of more than two dimensions the first has
+    the rows."""
 
     def matrix(shape: Sequence[int]) -> tuple[int, int]:
         rows, *rest = [*map(int, shape), 1]

@@ -1,4 +1,4 @@
-"""A run and what it leaves."""
+"""A run and its results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def simulate(
     """Runs a configuration to its end.
 
     ``config`` is a dictionary (``{"schedule.k": 5}`` or ``{"schedule": {"k": 5}}``), TOML text, or the path
-    of a file; what it leaves out has its default, and ``fedlink config`` prints every key.
+    of a file; missing keys have their defaults, and ``fedlink config`` prints every key.
 
     ``policy``, ``compressor`` and ``fading`` are custom parts in place of those that it names: a subclass of
     ``fedlink.Policy``, ``fedlink.Compressor`` or ``fedlink.Fading``, or a function that makes an object of
@@ -158,7 +158,7 @@ def _save(run: _fedlink.Simulation, checkpoint: str | os.PathLike[str]) -> None:
     os.replace(partial, checkpoint)
 
 
-#: What ``Result.plot`` can have on its x-axis: the column, and what is written there.
+#: The x-axes of ``Result.plot``: the column, and the label of the axis.
 AXES = {
     "round": ("round", "round"),
     "bits": ("total_bits", "bits sent"),
@@ -172,15 +172,14 @@ class Result(Costs, Fairness):
 
     #: The configuration, every default written out.
     config: dict[str, Any]
-    #: The run in numbers: ``final_accuracy``, ``bits_per_round``, ``scheduled`` (how often each device was),
-    #: ….
+    #: The run in numbers: ``final_accuracy``, ``bits_per_round``, ``scheduled`` (rounds per device), ….
     summary: dict[str, Any]
     #: SHA-256 over every record and the last model: equal only for runs that agree in every bit.
     digest: str
     #: One row for each round. ``test_accuracy`` and ``test_loss`` are null (NaN) in rounds without an
     #: evaluation.
     rounds: _fedlink.Table
-    #: One row for each transmission: who sent what over which channel.
+    #: One row for each transmission: its sender, its content and its channel.
     transmissions: _fedlink.Table
     #: θ(T).
     theta: npt.NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Data, devices and channel of a run without its loop, for who runs rounds on nodes of their own."""
+"""Data, devices and channel of a run without its loop, for rounds on nodes of the user."""
 
 from __future__ import annotations
 

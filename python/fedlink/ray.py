@@ -2,9 +2,9 @@
 
 >>> fedlink.ray.sweep("fig1.toml", out="fig1")
 
-Every task is one share of the experiment, ``fedlink.run(…, share="I/N")``; what a share leaves is sent back
-to the driver, and ``fedlink.merge`` puts all of it together. So no folder needs to be shared, and the
-numbers are those of ``fedlink run``, to the bit.
+Every task is one share of the experiment, ``fedlink.run(…, share="I/N")``; its results are sent back to the
+driver, and ``fedlink.merge`` puts all of them together. So no folder needs to be shared, and the numbers are
+those of ``fedlink run``, to the bit.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def sweep(
     ``experiment``, ``parts``, ``settings``, ``quick``, ``seeds``, ``log_rounds`` and ``latex`` are those of
     ``fedlink.run``; parts travel to the workers as Ray's arguments do. The experiment is cut into ``shares``,
     by default four for every task of ``threads`` CPUs that the cluster can run at a time. A share whose
-    worker is lost is started again, up to ``max_retries`` times. A folder that was begun is resumed: what is
-    in it is not run again.
+    worker is lost is started again, up to ``max_retries`` times. A folder that was begun is resumed: its runs
+    are not repeated.
 
-    ``data_dir`` is where data sets are on every machine. Without a running Ray, one is started on this
+    ``data_dir`` is the folder of data sets on every machine. Without a running Ray, one is started on this
     machine.
 
     >>> fedlink.ray.sweep("demo", out="demo", settings={"run.rounds": 50}, seeds=3)
@@ -110,7 +110,7 @@ def _share(name: str, text: str | None, options: dict[str, Any], share: str, don
 
 
 def _finished(folder: Path) -> Files:
-    """What there is in the folder of an experiment: its configuration, and the runs that are done."""
+    """The content of an experiment's folder: its configuration, and the runs that are done."""
     first = [folder / "config.toml", folder / "data.json"]
     # A folder of version 0.1 or 0.2 keeps its runs in cells/.
     runs = folder / "cells" if (folder / "cells").is_dir() else folder / "runs"

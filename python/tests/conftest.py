@@ -26,8 +26,8 @@ SMALL = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Tests that are terminated end as with Ctrl-C: what they have started ends with them. Their folders are
-    in one folder, which pytest would keep of the last three runs."""
+    """Tests that are terminated end as with Ctrl-C: the processes that they started end with them. Their
+    folders are in one folder, which pytest would keep of the last three runs."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if config.option.basetemp is None:
         config.option.basetemp = tempfile.mkdtemp(prefix="fedlink-tests-")

@@ -1,4 +1,4 @@
-"""Whatever comes in: a ValueError or a TypeError with the reason, or an answer. Never a crash."""
+"""Any input: a ValueError or a TypeError with the reason, or an answer. Never a crash."""
 
 import numpy as np
 import pytest
@@ -103,7 +103,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         fedlink.simulate(tmp_path / "none.toml")
     with pytest.raises(FileNotFoundError):
         fedlink.simulate(str(tmp_path / "none.toml"))
-    # A path is no setting, whatever is in it.
+    # A path is no setting, whatever its file contains.
     with pytest.raises(FileNotFoundError):
         fedlink.simulate(str(tmp_path / "k=5.toml"))
 
@@ -208,7 +208,8 @@ def test_any_payload_gives_an_update_or_a_reason(payload, dim, q):
 )
 def test_any_configuration_is_read_or_refused(config):
     try:
-        # No data of that name: what is read is refused there at the latest, before anything runs.
+        # No data of that name: a configuration that is read is rejected there at the latest, before anything
+        # runs.
         fedlink.simulate({**config, "data.dataset": "no-such-data"})
     except (ValueError, TypeError) as error:
         assert str(error)

@@ -83,7 +83,7 @@ def test_a_name_of_the_library_or_one_that_cannot_stand_in_a_file_is_refused(sma
         ValueError, match="'random' is the name of one of the library's own|\"random\" is the name"
     ):
         fedlink.simulate(small, policy=Random)
-    # A configuration knows parts by their names alone, whatever they are parts of.
+    # A configuration identifies parts by their names alone, whatever their kind.
     with pytest.raises(ValueError, match="is the name of one of the library's own"):
         fedlink.simulate(small, policy=type("Mean", (PythonBn2,), {}))
     with pytest.raises(ValueError, match="letters, digits"):
@@ -517,7 +517,7 @@ def test_a_task_may_keep_state_and_a_checkpoint_has_it(tmp_path):
     results = [fedlink.simulate(config, task=task()) for task in (Momentum, Momentum, MomentumCohort)]
     assert len({result.theta_digest for result in results}) == 1
     assert results[0].digest == results[1].digest
-    # Whoever keeps state trains in every round.
+    # A device that keeps state trains in every round.
     assert results[0].rounds["trained"].tolist() == [5] * 9
 
     class Stops(Momentum):
@@ -720,7 +720,7 @@ def test_a_policy_can_set_k_and_is_given_what_arrived():
     }
     result = fedlink.simulate(config, policy=policy)
     assert sorted(policy.sums) == [0, 1]
-    # The mean of the two, three times, is what θ has moved.
+    # The mean of the two, three times, is the change of θ.
     moved = result.theta - fedlink.System(config).theta0()
     assert np.allclose(moved, sum(policy.sums.values()) / 2, atol=1e-6)
 

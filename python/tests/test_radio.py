@@ -249,7 +249,7 @@ def test_late_uploads_and_outages_are_counted():
         warnings.simplefilter("ignore")
         lost = fedlink.simulate(wrong, progress=False)
     assert lost.outages == np.sum(lost.transmissions["arrival"] == "outage") > 0
-    # What arrives and what does not follows from the truth and the estimate of the link.
+    # The outcome of an upload follows from the truth and the estimate of the link.
     system = fedlink.System(wrong)
     for t, device, arrival in zip(*(lost.transmissions[name] for name in ("round", "device", "arrival"))):
         links = system.links(int(t) - 1)
@@ -358,7 +358,7 @@ def test_the_costs_of_a_policy_without_reports_are_those_of_its_run():
         assert policies["bits"][row] == pytest.approx(run.transmissions["budget"].sum() / 5, rel=1e-12)
         assert policies["trained"][row] == pytest.approx(run.rounds["trained"].mean(), rel=1e-12)
         assert budget.scheduled[policy].tolist() == run.summary["scheduled"]
-        # Reports take time where they are asked for, and everybody must train for them.
+        # Reports take time where they are needed, and all devices must train for them.
         other = policies["policy"].tolist().index("bn2")
         assert policies["report_s"][other] == pytest.approx(32 * 8 / 0.5 / 1e6, rel=1e-12)
         assert policies["trained"][other] == 8.0

@@ -344,7 +344,7 @@ def test_low_rank_sends_outer_products_of_the_layers_that_it_is_told():
                                               for m, bits in zip(call.candidates, call.alone_bits)])
     sent = [node.encode(update, grant.budget, call.t, grant.device) for grant in grants]
     assert server.deliver([one.upload(g.device) for one, g in zip(sent, grants)], 1, 0.5) == ["used"]
-    # The server reads what the node has sent, and it is far nearer than what is sent without the layers.
+    # The server decodes the node's upload, which is far more accurate than one without the layers.
     assert np.array_equal(server.theta, sent[0].dense(252))
     blind = fedlink.Encoder(server.config).encode(update, grants[0].budget, call.t, grants[0].device)
     error = [np.linalg.norm(update - one.dense(252)) for one in (sent[0], blind)]

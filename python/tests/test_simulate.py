@@ -118,8 +118,8 @@ CONFIG = {"learn.model": "softmax", "learn.state": "reset", "data.devices": 4, "
 
 
 def interrupted(script, rounds=3):
-    """Runs a script that prints a line each round, and presses Ctrl-C after some; what it printed, and how it
-    ended."""
+    """Runs a script that prints a line per round, and presses Ctrl-C after some; its output, and its exit
+    code."""
     child = subprocess.Popen(
         [sys.executable, "-c", LOUD + script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -201,7 +201,7 @@ def test_tables_count_rounds_from_one_and_leave_out_what_was_not_evaluated(small
     assert result.rounds["total_bits"][-1] == sent["bits"].sum()
     assert np.bincount(sent["device"], minlength=8).tolist() == result.summary["scheduled"]
     assert sent["symbols"].reshape(4, 2).sum(axis=1) == pytest.approx(500)
-    # Signed, so that differences are what they should be.
+    # Signed, so that differences can be negative.
     assert (sent["round"] - 10 < 0).all() and sent["device"].dtype == np.int64 == result.rounds["round"].dtype
     assert sent["power"].tolist() == [4.0] * 8 and sent["airtime"].tolist() == sent["symbols"].tolist()
     assert (

@@ -139,10 +139,10 @@ def test_settings_that_are_seldom_meant_are_warnings_as_the_command_notes_them(c
     notes = command("run", path, "--out", tmp_path / "command").stderr
     with pytest.warns(RuntimeWarning, match="of the uploads will be lost") as caught:
         fedlink.run(path, out=tmp_path / "python", progress=False)
-    # Once for the whole sweep, and in the name of who called.
+    # Once for the whole sweep, and at the line of the caller.
     [warning] = caught
     assert f"note: {warning.message}" in notes and warning.filename == __file__
-    # They come before the runs: who makes them errors waits for nothing, and nothing is lost.
+    # They come before the runs: if they are made errors, nothing has run, and nothing is lost.
     long = {"run.rounds": 100_000}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

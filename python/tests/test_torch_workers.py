@@ -46,7 +46,7 @@ def steps(model, dataset, optimizer):
 
 
 def without_zero_grad(model, dataset):
-    """Adds to gradients that nobody may have left."""
+    """Adds to gradients that an earlier training must not have left."""
     points, labels = dataset.tensors
     loss = torch.nn.functional.cross_entropy(model(points), labels)
     loss.backward()
@@ -84,7 +84,7 @@ def test_any_number_of_processes_gives_the_same_bits(state, policy):
     for options in WORKERS if (state, policy) == ("keep", "bn2-c") else WORKERS[1:2]:
         there = fedlink.simulate(config, task=task(sets=uneven, **options))
         assert there.digest == here.digest, options
-    # Whoever keeps an optimizer trains in every round; statistics alone do not make a device train.
+    # A device that keeps an optimizer trains in every round; statistics alone do not make it train.
     trained = 7 if state == "keep" or policy == "bn2-c" else 2
     assert here.rounds["trained"].tolist() == [trained] * 5
 

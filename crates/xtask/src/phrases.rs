@@ -48,7 +48,6 @@ const OPEN: &[&str] = &[
     "docs/python.md",
     "docs/radio.md",
     "docs/results.md",
-    "python/",
 ];
 
 /// Files that quote the phrases, and records of the past.

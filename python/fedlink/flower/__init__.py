@@ -1,8 +1,8 @@
 """Update-aware scheduling between real nodes, on Flower.
 
-A round has two phases. In the first the candidates train, keep their update and report what the policy asks
-for. In the second the scheduled few send their update, compressed to the bits their link carries. Nobody else
-uploads anything.
+A round has two phases. In the first the candidates train, keep their update and report the numbers that the
+policy needs. In the second the scheduled devices send their update, compressed to the bits that their link
+carries. No other device uploads anything.
 
 On the server, in place of ``FedAvg``::
 

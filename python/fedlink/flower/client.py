@@ -74,14 +74,14 @@ class UpdateAwareClientApp(ClientApp):
     """A ``ClientApp`` that takes part in update-aware scheduling.
 
     The function under ``@app.train()`` stays as it is for ``FedAvg``: it gets the model and returns the
-    trained one, with its metrics. The app takes the difference, keeps it on the node, reports what the policy
-    asks for, and sends the compressed update if and when the server asks for it. Functions under
+    trained one, with its metrics. The app takes the difference, keeps it on the node, reports the numbers
+    that the policy needs, and sends the compressed update if and when the server requests it. Functions under
     ``@app.evaluate()`` and ``@app.query()`` are called as ever.
 
     Mods of ``@app.train(mods=…)`` see the trained model before the difference is taken, so clipping and noise
-    belong there; mods of the app see the messages that really go over the air.
+    belong there; mods of the app see the transmitted messages.
 
-    ``rate`` gives the node's uplink rate in bit/s when the server asks for it (``DeclaredUplink``); without
+    ``rate`` returns the node's uplink rate in bit/s when the server requests it (``DeclaredUplink``); without
     it the rate is read from ``uplink-bps`` in the node's configuration. ``compressor`` is the custom
     compression scheme (class or factory) if the server's strategy has one. ``loss_key`` is the name of the
     training loss among the metrics of training.
@@ -136,7 +136,7 @@ class UpdateAwareClientApp(ClientApp):
         return super().evaluate(action, mods=mods)
 
     def _hello(self, message: Message, context: Context) -> Message:
-        """Which device this is, what it can do, and its rate."""
+        """The number of this device, its abilities, and its rate."""
         request = protocol.checked_request(message)
         answer: dict[str, MetricRecordValues] = {
             "version": protocol.VERSION,
@@ -154,7 +154,7 @@ class UpdateAwareClientApp(ClientApp):
         return rate
 
     def _compute(self, train: Train, message: Message, context: Context) -> Message:
-        """Phase 1: train, keep Δ, report what is asked."""
+        """Phase 1: train, keep Δ, report the requested numbers."""
         request = protocol.checked_request(message)
         number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
         device = protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)

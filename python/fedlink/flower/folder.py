@@ -18,7 +18,7 @@ from .record import NODE_COLUMNS, NodeRecord, RoundRecord
 if TYPE_CHECKING:
     Row = dict[str, object]
 
-#: A row for each node that was asked for anything in a round: a transmission's columns and a node's.
+#: A row for each node that received a request in a round: a transmission's columns and a node's.
 ROUNDS = "rounds.csv"
 #: A row for each round.
 RESULTS = "results.csv"
@@ -26,7 +26,7 @@ RESULTS = "results.csv"
 CONFIG = "config.json"
 #: The run in numbers, digest included.
 SUMMARY = "summary.json"
-#: What a stopped run resumes from.
+#: The state from which a stopped run resumes.
 STATE = "server.bin"
 #: The same in a folder of version 0.2.
 OLD_STATE = "session.bin"
@@ -74,7 +74,7 @@ class Folder:
         self.save(server)
 
     def save(self, server: fedlink.Server) -> None:
-        """Writes what the rounds to come depend on."""
+        """Writes the state that later rounds depend on."""
         self._replace(SUMMARY, server.outcome_json().encode())
         self._replace(STATE, server.save())
 
@@ -84,7 +84,7 @@ class Folder:
             return
         with (self.path / name).open("a+", newline="", encoding="utf-8") as file:
             file.seek(0)
-            # Columns stay what they were in the first row, whatever metrics come later.
+            # The columns of the first row stay, whatever metrics come later.
             columns = next(csv.reader(file), None)
             file.seek(0, os.SEEK_END)
             writer = csv.DictWriter(
@@ -144,10 +144,10 @@ def _node_rows(server: fedlink.Server, record: RoundRecord) -> list[Row]:
 
 
 def _cell(value: object) -> object:
-    """A value as it is written: nothing for what is not known, and words for outcomes."""
+    """A value as it is written: empty if it is unknown, and words for outcomes."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, np.generic):
         value = value.item()
-    # NaN, which is not equal to itself, stands for what was not measured.
+    # NaN, which is not equal to itself, is a value that was not measured.
     return "" if value is None or value != value else value

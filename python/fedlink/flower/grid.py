@@ -1,4 +1,4 @@
-"""A grid that shows whom it waits for."""
+"""A grid that logs the nodes that it waits for."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ NAMED = 8
 
 
 class WatchedGrid(Grid):
-    """Another grid whose ``send_and_receive`` logs whom it waits for, and notes when each reply arrived.
+    """Another grid whose ``send_and_receive`` logs the nodes that it waits for, and notes when each reply
+    arrived.
 
     ``label`` gives the name of a node in messages, ``limit`` the seconds to wait for a type of message, given
-    those that the caller asks for.
+    those of the caller.
     """
 
     def __init__(

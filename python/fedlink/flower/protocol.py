@@ -6,8 +6,8 @@
 
 ``train.fedlink_compute``
     The server sends the model, the app's own config, ``round``, ``device``, ``asks``, ``alone_bits`` and
-    ``encoder``. The node answers with ``answers``, one number for each ask, ``seconds`` of training, ``loss``
-    and ``examples`` if it has them, ``rate``, and the app's metrics of training.
+    ``encoder``. The node answers with ``answers``, one number per entry of ``asks``, ``seconds`` of training,
+    ``loss`` and ``examples`` if it has them, ``rate``, and the app's metrics of training.
 
 ``train.fedlink_upload``
     The server sends ``round``, ``device``, ``budget`` and ``encoder``. The node answers with ``payload``,
@@ -15,7 +15,7 @@
 
 Every request has the ``version`` of these messages, and a node refuses one that is not its own.
 
-Messages come from others. Each reader here gives a value of its documented type and range, or a
+Messages come from outside. Each reader here returns a value of its documented type and range, or raises a
 :class:`ProtocolError` in a few words, and takes no more memory than a few times the message.
 """
 
@@ -48,7 +48,7 @@ UPDATE = "update"
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
-#: What a candidate may be asked.
+#: The numbers that a candidate may have to report.
 ASKS = ("norm", "compressed-norm", "loss", "rms-loss")
 
 #: Those that are a training loss; a node answers "rms-loss" with its loss.
@@ -64,7 +64,7 @@ Update = npt.NDArray[np.float32]
 
 
 class ProtocolError(ValueError):
-    """A message is not what it should be."""
+    """A message breaks the protocol."""
 
 
 def request(**values: ConfigRecordValues) -> ConfigRecord:
@@ -73,7 +73,7 @@ def request(**values: ConfigRecordValues) -> ConfigRecord:
 
 
 def record_of(message: Message) -> dict[str, object]:
-    """fedlink's part of a message, whatever kind of record it is; empty if there is none."""
+    """fedlink's part of a message, of either kind of record; empty if there is none."""
     content = message.content
     record = content[KEY] if KEY in content else None
     return dict(record) if isinstance(record, (ConfigRecord, MetricRecord)) else {}
@@ -114,8 +114,8 @@ def layers_of(arrays: ArrayRecord) -> list[tuple[int, ...]]:
 
 
 def encoder_config(config: Mapping[str, Any], layers: Sequence[Sequence[int]] = ()) -> str:
-    """What a node must know of the configuration to compress as the server reads it; the layers of the model
-    for the scheme that uses them."""
+    """The part of the configuration that a node needs to compress as the server decodes; the layers of the
+    model for the scheme that uses them."""
     custom = {
         name: origin
         for name, origin in config.get("custom", {}).items()
@@ -162,7 +162,7 @@ def encoder_of(record: Mapping[str, object]) -> tuple[dict[str, Any], str | None
 
 
 def asks_of(record: Mapping[str, object]) -> list[str]:
-    """What the server asks of a candidate, by name."""
+    """The numbers that a candidate must report, by name."""
     text = record.get("asks", "")
     names = text.split() if isinstance(text, str) else None
     if names is None or any(name not in ASKS for name in names):
@@ -194,7 +194,7 @@ def dense(array: Array) -> npt.NDArray[Any]:
         if min(shape, default=0) < 0 or size != there:
             raise ValueError(f"its header speaks of {size} bytes, and {there} are there")
         return array.numpy()
-    # What NumPy raises for bytes that are no array is not listed anywhere.
+    # The exceptions of NumPy for bytes that are no array are not listed anywhere.
     except Exception as problem:
         raise ProtocolError(f"an array cannot be read: {shown(str(problem))}") from problem
 
@@ -244,7 +244,7 @@ def holds(arrays: ArrayRecord, theta: Update) -> bool:
 
 
 def update_of(before: dict[str, npt.NDArray[Any]], reply: RecordDict) -> Update:
-    """Δ by a node's training: what it gives as ``update``, or the model it returns minus the one it got."""
+    """Δ of a node's training: its ``update``, or the model that it returns minus the one it received."""
     if UPDATE in reply.array_records:
         update = flat(floating(reply.array_records[UPDATE]).values())
     else:
@@ -264,7 +264,7 @@ def update_of(before: dict[str, npt.NDArray[Any]], reply: RecordDict) -> Update:
 
 
 def check_finite(update: Update) -> None:
-    """Refuses an update with entries that are no numbers, or whose norm is none in single precision."""
+    """Refuses an update with entries that are no numbers, or whose norm exceeds single precision."""
     exact = update.astype(np.float64)
     if not math.sqrt(float(exact @ exact)) <= _FLOAT32_MAX:
         raise ProtocolError("the update is not finite: training diverged")
@@ -309,7 +309,7 @@ def shown(value: object) -> str:
 
 
 def answers(record: Mapping[str, object], asks: list[str]) -> list[float]:
-    """What a candidate answers to everything that is asked: norms are at least 0."""
+    """The numbers that a candidate reports: norms are at least 0."""
     values = record.get("answers", [])
     if not isinstance(values, list) or len(values) != len(asks):
         raise ProtocolError(f"answers must be a list of {len(asks)} numbers, not {shown(values)}")

@@ -9,7 +9,7 @@ from flwr.app import MetricRecord, MetricRecordValues
 
 
 class Outcome(str, Enum):
-    """How a round ended for a node that was asked for anything."""
+    """The outcome of a round for a node that received a request."""
 
     SENT = "sent"
     """Its update arrived and was used."""

@@ -30,16 +30,16 @@ from .protocol import KEY, METRICS, ProtocolError
 from .record import NodeRecord, Outcome, RoundRecord
 from .uplink import SimulatedUplink, Uplink
 
-#: Errors of a reply that mean: nobody is there.
+#: Errors of a reply that mean: the node is gone.
 GONE = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
 
-#: What ``FedAvg`` takes and a policy decides.
+#: Arguments of ``FedAvg`` that a policy decides here.
 NOT_OURS = ("fraction_train", "min_train_nodes")
 
 #: fedlink's part of a node's reply.
 Answer = dict[str, object]
 
-#: A request to a node, and what becomes of it.
+#: A request to a node, and the record of its outcome.
 Asked = tuple[NodeRecord, Message]
 
 
@@ -55,7 +55,7 @@ class _Round:
     begun: float
     #: The nodes that trained and reported, by device, in the policy's order.
     reported: dict[int, NodeRecord] = field(default_factory=dict)
-    #: What they gave as metrics of their training.
+    #: The metrics of their training.
     metrics: list[MetricRecord] = field(default_factory=list)
     uploads: list[Asked] = field(default_factory=list)
     #: The scheduled devices, in the policy's order.
@@ -64,33 +64,33 @@ class _Round:
 
 
 class UpdateAwareStrategy(FedAvg):
-    """Schedules nodes by channel and by update, and has the scheduled few send compressed updates.
+    """Schedules nodes by channel and by update, and receives the compressed updates of the scheduled ones.
 
-    It is the server of ``fedlink.simulate`` with real nodes: it decides who trains, who sends with how many
-    bits, what passes the audit and how θ moves, so that the same configuration gives the same model to the
-    bit.
+    It is the server of ``fedlink.simulate`` with real nodes: it selects the nodes that train, schedules,
+    grants bits, audits and aggregates, so that the same configuration gives the same model to the bit.
 
     ``policy`` is the name of a policy (``fedlink list policies``), or a custom one as ``simulate`` takes it;
-    ``k`` nodes are scheduled in a round. ``uplink`` is where the state of the links comes from:
-    ``SimulatedUplink`` or ``DeclaredUplink``. ``config`` has everything else: a dictionary, TOML text or the
-    path of a file with the keys of ``fedlink config``, of which those of policy, compression, aggregation,
-    server optimizer, defense, radio and seed are used (what nodes learn, from which data and how, is for
-    their app to define). ``policy``, ``k`` and ``uplink`` go before it and can be left out if it has them.
-    ``compressor``, ``fading`` and ``parts`` are custom parts as ``simulate`` takes them; a compressor is
-    needed by the nodes' app too.
+    ``k`` nodes are scheduled per round. ``uplink`` is the source of the links' state: ``SimulatedUplink`` or
+    ``DeclaredUplink``. ``config`` has everything else: a dictionary, TOML text or the path of a file with the
+    keys of ``fedlink config``, of which those of policy, compression, aggregation, server optimizer, defense,
+    radio and seed are used (model, data and training of the nodes are defined by their app). ``policy``,
+    ``k`` and ``uplink`` take precedence over it and can be left out if it has them. ``compressor``,
+    ``fading`` and ``parts`` are custom parts as ``simulate`` takes them; a compressor is needed by the nodes'
+    app too.
 
     Reports are audited, whatever ``config`` sets, unless ``audit`` is False or the compressor is a custom
-    one. With ``substitute`` the symbols of a scheduled node that fails before it sends is offered to a node
+    one. With ``substitute`` the symbols of a scheduled node that fails before it sends are offered to a node
     that has trained.
 
     ``records`` is a folder for the records of the run, written as they come; with ``resume`` a run that was
     stopped continues there, with the state of its policy.
 
     The first round begins when ``min_available_nodes`` are there (all devices, if not given); later ones with
-    whoever is. The first phase waits ``compute_timeout`` seconds for its answers, evaluation by the nodes
-    ``evaluate_timeout``, and what has no limit of its own the ``timeout`` of :meth:`start`. Nodes that do not
-    answer, fail or send what cannot be true are left out: :attr:`records` and the metrics of the round record
-    who and why. If no node can take part, the run ends with :class:`NobodyTakesPart`.
+    the nodes that are there. The first phase waits ``compute_timeout`` seconds for its answers, evaluation by
+    the nodes ``evaluate_timeout``, and every phase without a limit of its own the ``timeout`` of
+    :meth:`start`. Nodes that do not answer, fail or send impossible values are left out: :attr:`records` and
+    the metrics of the round record these nodes and the reasons. If no node can take part, the run ends with
+    :class:`NobodyTakesPart`.
 
     Evaluation by the nodes (``fraction_evaluate``, ``min_evaluate_nodes``, ``evaluate_metrics_aggr_fn``) and
     the metrics of training (``train_metrics_aggr_fn``, ``weighted_by_key``) are those of ``FedAvg``, over the
@@ -147,7 +147,7 @@ class UpdateAwareStrategy(FedAvg):
         super().__init__(min_available_nodes=wanted, **fedavg)
         self.compute_timeout, self.evaluate_timeout = compute_timeout, evaluate_timeout
         self.substitute = substitute
-        #: What became of every node, round by round; of a run that was resumed, the rounds since.
+        #: The outcome of every node, round by round; of a run that was resumed, the rounds since.
         self.records: list[RoundRecord] = []
         #: The server of the run: its tables, digest and model.
         self.server: fedlink.Server | None = None
@@ -160,7 +160,7 @@ class UpdateAwareStrategy(FedAvg):
         self._device_of: dict[int, int] = {}
         self._rates: dict[int, float] = {}
         self._evaluates: set[int] = set()
-        #: What went wrong with each node last; a node that has taken part since is not in it.
+        #: The last problem of each node; a node that has taken part since is not in it.
         self._problems: dict[int, str] = {}
         self._round: _Round | None = None
         self._reports: dict[int, list[float]] = {}
@@ -169,8 +169,8 @@ class UpdateAwareStrategy(FedAvg):
     def reference(cls, *arguments: Any, **options: Any) -> UpdateAwareStrategy:
         """The same strategy with every node scheduled and no compression: updates arrive whole, as float32.
 
-        It takes what the strategy takes; ``policy``, ``k``, the radio and the compression are replaced. What
-        is still amiss with it is not for scheduling or compression to blame.
+        It takes the arguments of the strategy; ``policy``, ``k``, the radio and the compression are replaced.
+        If a problem remains with it, neither scheduling nor compression is the cause.
         """
         return _Reference(*arguments, **options)
 
@@ -217,8 +217,8 @@ class UpdateAwareStrategy(FedAvg):
     ) -> Result:
         """Runs all rounds, as every Flower strategy does; ``timeout`` limits each phase.
 
-        Of what ``evaluate_fn`` returns, ``accuracy`` and ``loss`` enter the records and their digest. A run
-        that is resumed does what is left of its ``num_rounds``.
+        ``accuracy`` and ``loss`` of the result of ``evaluate_fn`` enter the records and their digest. A run
+        that is resumed does the remaining rounds of its ``num_rounds``.
         """
         self._timeout = timeout
         server = self._begin(initial_arrays, num_rounds)
@@ -291,7 +291,7 @@ class UpdateAwareStrategy(FedAvg):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """Delivers what arrived to the server: θ(t) becomes θ(t+1)."""
+        """Delivers the uploads to the server: θ(t) becomes θ(t+1)."""
         this, server = self._round, self.server
         if this is None or server is None:
             return None, None
@@ -324,7 +324,7 @@ class UpdateAwareStrategy(FedAvg):
         metrics = record.metrics()
         if this.metrics:
             if not any(self.weighted_by_key in one for one in this.metrics):
-                # No node reports how much its metrics count: they count the same.
+                # No node reports the weight of its metrics: their weights are equal.
                 for one in this.metrics:
                     one[self.weighted_by_key] = 1
             replied = [RecordDict({METRICS: one}) for one in this.metrics]
@@ -335,7 +335,7 @@ class UpdateAwareStrategy(FedAvg):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """Asks the nodes that are there and have an evaluation function; waits for no others."""
+        """Requests for the nodes that are there and have an evaluation function."""
         there = set(grid.get_node_ids())
         able = [node for node, device in self._nodes().items() if node in there and node in self._evaluates]
         if self.fraction_evaluate == 0.0 or not able:
@@ -379,8 +379,8 @@ class UpdateAwareStrategy(FedAvg):
         return timeout if own is None else own
 
     def _meet(self, grid: Grid, record: RoundRecord) -> dict[int, int]:
-        """Waits for nodes, asks new ones which device they are, and gives the node of every device that is
-        there."""
+        """Waits for nodes, requests the device numbers of new ones, and returns the node of every device that
+        is there."""
         needed = self.min_available_nodes if len(self.records) == 1 else 1
         begun = reminded = monotonic()
         while len(present := list(grid.get_node_ids())) < needed:
@@ -457,7 +457,7 @@ class UpdateAwareStrategy(FedAvg):
 
     @staticmethod
     def _answers(asked: list[Asked], replies: Iterable[Message], grid: Grid | None) -> list[Answer | None]:
-        """What each node answered; for None the node's record has the reason."""
+        """The answer of each node; for None the node's record has the reason."""
         replied = {reply.metadata.reply_to_message_id: reply for reply in replies}
         seconds = getattr(grid, "seconds", {})
         answers: list[Answer | None] = []
@@ -537,7 +537,7 @@ class UpdateAwareStrategy(FedAvg):
                 this.metrics.append(metrics)
 
     def _read_report(self, node: NodeRecord, answer: Answer, asks: list[str]) -> None:
-        """What a candidate reports, checked."""
+        """Reads and checks the report of a candidate."""
         answers = protocol.answers(answer, asks)
         rate = protocol.real(answer, "rate", above=0.0) if self.uplink.declared else None
         loss = protocol.finite(answer, "loss") if "loss" in answer else None
@@ -595,7 +595,7 @@ class UpdateAwareStrategy(FedAvg):
     def _read_uploads(
         self, this: _Round, asked: list[Asked], replies: Iterable[Message]
     ) -> list[fedlink.Upload]:
-        """What arrived; of a node that sent nothing its record has the reason."""
+        """The uploads; if a node sent nothing, its record has the reason."""
         uploads = []
         for (node, _), answer in zip(asked, self._answers(asked, replies, this.grid)):
             if answer is not None and (upload := self._read_upload(node, answer)) is not None:
@@ -728,7 +728,7 @@ def _judge(node: NodeRecord, arrival: str) -> None:
 
 
 def _reason(reason: str) -> str:
-    """What a node's error means."""
+    """The meaning of a node's error."""
     if f"registered with name '{protocol.HELLO}'" in reason:
         return (
             "its app is still stock Flower: use fedlink.flower.UpdateAwareClientApp there in place of "

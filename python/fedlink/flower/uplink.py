@@ -18,8 +18,8 @@ class SimulatedUplink:
     """A fading channel that is drawn, not measured: the one of ``simulate``.
 
     Every round the gains of all M devices are drawn from the seed alone, so the same configuration schedules
-    the same devices as ``simulate`` does. What is left out here is as in ``config`` of the strategy, or has
-    its default there (``fedlink config`` prints every key).
+    the same devices as ``simulate`` does. Arguments that are left out have the values in ``config`` of the
+    strategy, or the defaults of that (``fedlink config`` prints every key).
     """
 
     devices: int
@@ -39,7 +39,7 @@ class SimulatedUplink:
 
     #: Nodes have nothing to declare.
     declared = False
-    #: What a symbol is in the terms of the record.
+    #: The size of a symbol in the record.
     unit = 1.0
 
     def settings(self) -> dict[str, Any]:
@@ -59,14 +59,14 @@ class SimulatedUplink:
 
 @dataclass(frozen=True)
 class DeclaredUplink:
-    """Real links whose rate every node declares; all who send share ``deadline`` seconds.
+    """Real links whose rate every node declares; all senders share ``deadline`` seconds.
 
     A node's budget is its rate in bit/s times its part of the deadline; the parts make bits proportional to
-    the policy's bit weights, as the symbols of a simulated uplink do. Candidates are judged by the rate they gave
-    last, the scheduled by the one of this round. Gains are rates in bit/s, a symbol is a microsecond,
-    capacities are bits a microsecond.
+    the policy's bit weights, as the symbols of a simulated uplink do. Candidates are judged by the rate that
+    they declared last, the scheduled by the one of this round. Gains are rates in bit/s, a symbol is a
+    microsecond, capacities are bits per microsecond.
 
-    Nothing is measured here: a rate is what the node's configuration or its own function gives. Nor is the
+    Nothing is measured here: a rate comes from the node's configuration or its own function. Nor is the
     deadline enforced: it divides bits among the nodes, while Flower carries their messages at its own pace,
     limited by the ``timeout`` of ``start`` alone.
     """

@@ -1,4 +1,4 @@
-"""Objects in shared memory: what is large in them lies there once for any number of processes."""
+"""Objects in shared memory: their large arrays are there once for any number of processes."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ class Task(BaseTask):
     optimizer from round to round (and trains in every round); under ``"reset"`` it gets a new one each time.
 
     θ is the vector of the model's parameters, which must be float32. Buffers (such as BatchNorm's running
-    means) are no part of it and are not sent. With ``buffers="local"`` every device keeps its own from one
-    training to the next, and the model is evaluated with their mean over the devices that have trained;
-    with ``"reset"`` every training and every evaluation starts from those of a new model.
+    means) are not in it and are not sent. With ``buffers="local"`` every device keeps its own from one
+    training to the next, and the model is evaluated with their mean over the devices that have trained; with
+    ``"reset"`` every training and every evaluation starts from those of a new model.
 
     ``workers`` processes of one thread each train devices side by side; with 0 devices train one after the
     other in this process, on PyTorch's own threads. The result is the same bit for bit for any number of
@@ -95,7 +95,7 @@ class Task(BaseTask):
         self._evaluate, self._buffers, self._given_seed = evaluate, buffers, seed
         self._count, self._context = min(workers, self.devices), multiprocessing_context
         self._workers: Workers | None = None
-        #: What the workers were last told to begin: seed, and whether optimizers are kept.
+        #: The settings that the workers were last started with: seed, and whether optimizers are kept.
         self._begun: tuple[int, bool] | None = None
         self._blocks = 0
         self._sizes: list[int] | None = None
@@ -123,7 +123,7 @@ class Task(BaseTask):
         if self._workers is None or self._workers.updates.shape != (self.cohort, self._trainer.dim):
             self._end_workers()
 
-    # What `simulate` calls.
+    # Methods that `simulate` calls.
 
     def begin(self, config: Mapping[str, Any]) -> None:
         keeps = self._functions.optimizer is not None and config["learn"]["state"] == "keep"
@@ -253,7 +253,7 @@ class Task(BaseTask):
     # Worker processes.
 
     def _running(self) -> Workers:
-        """The workers, started and told of this run."""
+        """The workers, started for this run."""
         if self._workers is None or self._workers.ended:
             dim, self._begun = self._trainer.dim, None
             self._workers = Workers(self._functions, self._count, self._context, dim, self.cohort)
@@ -280,7 +280,7 @@ class Task(BaseTask):
         return [[by_device[m] for m in share] for share in self._owned(sorted(by_device))]
 
     def _owned(self, devices: Iterable[int]) -> list[list[int]]:
-        """An even split of the devices by their samples: the largest first, each to who has the least."""
+        """An even split of the devices by their samples: the largest first, each to the lightest worker."""
         if self._sizes is None:
             self._sizes = [self.samples(device) for device in range(self.devices)]
         sizes = self._sizes
@@ -316,7 +316,7 @@ class Task(BaseTask):
 
 
 def _named(failure: Failure) -> BaseException:
-    """The exception, with a note on where it was raised if it does not tell."""
+    """The exception, with a note on its origin if its text has none."""
     error = failure.error
     if failure.where not in str(error) and hasattr(error, "add_note"):
         error.add_note(f"raised in {failure.where}")

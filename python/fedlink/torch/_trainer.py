@@ -50,10 +50,10 @@ class Failure(Exception):
 
 
 class Trainer:
-    """A model whose parameters lie in one vector, which serves all devices in turn.
+    """A model with its parameters in one vector, which serves all devices in turn.
 
-    Nothing of one training reaches another but what is kept on purpose: parameters are those of θ, gradients
-    and buffers start anew, random generators are seeded by (seed, round, device).
+    Nothing of one training reaches another, except by intention: parameters are those of θ, gradients and
+    buffers start anew, random generators are seeded by (seed, round, device).
     """
 
     def __init__(self, functions: Functions, seed: int, keeps_optimizer: bool) -> None:
@@ -151,7 +151,7 @@ class Trainer:
         return {device: optimizer.state_dict() for device, optimizer in (self._optimizers or {}).items()}
 
     def load(self, states: dict[int, Any]) -> None:
-        """Restores what ``save`` returned."""
+        """Restores the states that ``save`` returned."""
         if self._optimizers is not None:
             self._optimizers.clear()
             for device, state in states.items():

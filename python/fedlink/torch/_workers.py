@@ -1,8 +1,8 @@
 """Worker processes that train devices side by side, one thread each.
 
-θ and the updates lie in shared memory: the server's θ is written there once a round, every worker starts its
-model from it and writes the update of a device to the device's row. Messages carry only who trains, losses
-and buffers.
+θ and the updates are in shared memory: the server's θ is written there once per round, every worker starts
+its model from it and writes the update of a device to the device's row. Messages carry only the devices to
+train, losses and buffers.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Workers:
         self._ask([("begin", (seed, keeps_optimizer))] * len(self._processes), "the start")
 
     def train(self, shares: Sequence[list[Job]]) -> list[Done]:
-        """Each worker trains its share; what they return is in no order. If devices fail, the error of the
-        first row comes out, whoever was faster."""
+        """Each worker trains its share; their results are in no order. If devices fail, the error of the
+        first row is raised, whichever was first in time."""
         devices = ", ".join(str(job.device) for share in shares for job in share[:1])
         first = next((job for share in shares for job in share), None)
         what = f"training (devices {devices}, … in round {first.round + 1})" if first else "training"
@@ -154,7 +154,7 @@ class Workers:
         return dict(sorted(states.items()))
 
     def load(self, states: Sequence[dict[int, Any]]) -> None:
-        """Restores what ``save`` returned, each worker its devices."""
+        """Restores the states that ``save`` returned, each worker its devices."""
         self._ask([("load", one) for one in states], "restoring")
 
     def _ask(self, messages: Sequence[tuple[str, Any]], what: str) -> list[Any]:
@@ -196,7 +196,7 @@ class Workers:
         return RuntimeError(f"worker process {index} of fedlink.torch.Task {how} during {what}{hint}")
 
     def end(self, now: bool = False) -> None:
-        """Ends the workers; ``now``: whatever they are doing."""
+        """Ends the workers; ``now``: without waiting for their work."""
         if now:
             for process in self._processes:
                 if process.is_alive():
@@ -262,7 +262,7 @@ class _Failed:
 def _work(connection: Connection, setup: _Setup, inherited: list[Connection]) -> None:
     for other in inherited:
         other.close()
-    # Ctrl-C reaches all processes of a terminal; what becomes of the workers is up to the server's.
+    # Ctrl-C reaches all processes of a terminal; the server's process decides the end of the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_follow, daemon=True).start()

@@ -42,7 +42,7 @@ def cluster(tmp_path_factory):
     os.environ["RAY_worker_niceness"] = "0"
     # Ray keeps its folder; this one goes with those of the tests.
     folder = str(tmp_path_factory.mktemp("ray"))
-    # A worker that is killed leaves what it has in its temporary folder.
+    # A worker that is killed leaves its files in its temporary folder.
     workers = {"env_vars": {"TMPDIR": str(tmp_path_factory.mktemp("workers"))}}
     ray.init(
         num_cpus=2,
@@ -118,7 +118,7 @@ def test_a_share_whose_worker_is_killed_is_started_again(experiment, tmp_path):
         while not killed and time.monotonic() < deadline:
             for process in Path("/proc").glob("[0-9]*"):
                 try:
-                    # Ray names a worker by what it does.
+                    # Ray names a worker by its task.
                     if b"ray::_share" in (process / "cmdline").read_bytes():
                         time.sleep(0.2)
                         os.kill(int(process.name), signal.SIGKILL)

@@ -10,8 +10,8 @@ import fedlink
 
 
 class LongestWaiting(fedlink.Policy):
-    """Of the better half of the channels the k that have waited longest; it has state of its own and asks for
-    nothing."""
+    """Of the better half of the channels the k that have waited longest; it has state of its own and needs no
+    reports."""
 
     def __init__(self):
         self.waiting = np.zeros(0)
@@ -41,7 +41,7 @@ class LongestWaiting(fedlink.Policy):
 class LargestLast(fedlink.Policy):
     """The largest norms in no order of devices, from two thirds of the devices, with weights of its own.
 
-    It writes into what it is shown, as it may.
+    It writes into its arguments, as it may.
     """
 
     def candidates(self, view):
@@ -60,7 +60,7 @@ class LargestLast(fedlink.Policy):
 
 
 class ByCompressedNorm(fedlink.Policy):
-    """Everybody who is there trains; lists do as well as arrays."""
+    """All devices that are there train; lists are accepted like arrays."""
 
     def candidates(self, view):
         return view.eligible
@@ -76,7 +76,7 @@ class ByCompressedNorm(fedlink.Policy):
 
 
 class LowestLoss(fedlink.Policy):
-    """The devices with the lowest training loss, or at random one of the others; it asks for two numbers."""
+    """The devices with the lowest training loss, or at random one of the others; it needs two numbers."""
 
     def candidates(self, view):
         return view.eligible

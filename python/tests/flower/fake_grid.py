@@ -32,7 +32,7 @@ class FakeGrid(Grid):
     """Delivers messages at once. ``log`` has (kind, node, bytes up) of every reply."""
 
     def __init__(self) -> None:
-        # Messages carry who sends them; in a deployment the SuperLink sets it for the process.
+        # Messages carry their sender; in a deployment the SuperLink sets it for the process.
         TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 1, 1
         self.nodes: dict[int, FakeNode] = {}
         self.log: list[tuple[str, int, int]] = []
@@ -47,7 +47,7 @@ class FakeGrid(Grid):
         return self.nodes[node_id]
 
     def kinds(self) -> Counter[str]:
-        """How many replies of each kind there were."""
+        """The number of replies of each kind."""
         return Counter(kind for kind, _, _ in self.log)
 
     def asked(self, kind: str) -> list[int]:

@@ -23,8 +23,8 @@ from cryptography.x509.oid import NameOID
 BIN = Path(sys.executable).parent
 ADDRESS = "127.0.0.1"
 
-#: How long anything may take before a test gives up. Alone on a machine all of it takes minutes less; a
-#: machine that is busy with other work is no failure.
+#: The time that anything may take before a test gives up. On an idle machine everything takes far less; a
+#: busy machine is no failure.
 PATIENCE = 1800.0
 
 
@@ -128,8 +128,8 @@ class Process:
 
 
 def offline() -> dict[str, str]:
-    """The environment of Flower's programs. Whoever tried to reach anything but this machine would run into a
-    port where nobody listens."""
+    """The environment of Flower's programs. A connection to anything but this machine would fail at a port
+    without a listener."""
     nowhere = f"http://{ADDRESS}:{free_port()}"
     proxies = ("http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "no_proxy")
     return {name: value for name, value in os.environ.items() if name not in proxies} | {

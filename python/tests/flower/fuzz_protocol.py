@@ -53,13 +53,14 @@ TEXTS = [
     '{"compress": 3}', '{"compress": {"scheme": []}, "custom": []}', json.dumps(ENCODER), "[" * 3000,
 ]  # fmt: skip
 
-#: A model of two layers and a counter. What is right is written once: that takes longer than to read it.
+#: A model of two layers and a counter. Valid messages are written once, since writing takes longer than
+#: reading.
 LAYERS = {
     "a": Array(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)),
     "b": Array(np.array([0.5], np.float64)),
     "steps": Array(np.array([3], np.int64)),
 }
-#: What may stand in place of its first layer.
+#: Arrays in place of its first layer.
 OTHERS = [
     Array(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3).T.copy()),
     Array(np.full((2, 3), np.nan)),
@@ -187,7 +188,7 @@ def message(content: RecordDict, kind: str) -> Message:
 
 
 def allowed(read: Callable[[], Any]) -> Any:
-    """What a reader answers; None if it refuses the message as it may."""
+    """The result of a reader; None if it rejects the message as it may."""
     try:
         return read()
     except ProtocolError as problem:
@@ -243,7 +244,7 @@ def models(case: Case) -> None:
 
 
 def node(case: Case) -> None:
-    """A node's app: whatever it is asked, it answers with a message or refuses."""
+    """A node's app: it answers every request with a message or rejects it."""
     app = UpdateAwareClientApp()
     replies = {
         "arrays": case.model(),
@@ -333,7 +334,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="go on after a finding, and list each of them")
     options = parser.parse_args()
     if not options.all:
-        # A finding ends it with its exception. Whoever ends it sees how far it was.
+        # A finding ends it with its exception. A user who stops it sees its progress.
         def note(done: int) -> None:
             print(f"{done} executions", flush=True)
 

@@ -45,7 +45,7 @@ def test_an_honest_node_is_never_accused(seed):
 
 
 def test_the_bounds_are_sharp():
-    # One entry: the norm is what is sent.
+    # One entry: the norm is the absolute value of the upload.
     assert audit("norm", 2.0, 2.0, 1, 2, 1, 1) is None
     # All entries alike: ‖Δ‖ = v·√d with q = 1, where the bound is v·√(2 + d − 2).
     assert audit("norm", 3.0, 1.0, 1, 9, 1, 1) is None

@@ -84,8 +84,8 @@ def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate
     check_that_it_is_what_simulate_computes(out, result, ROUNDS)
     assert result["accuracy"][str(ROUNDS)] >= STATED_ACCURACY
 
-    # Who uploaded what, by the nodes' own logs: a hello and a report are a few numbers, payloads are those of
-    # the record.
+    # The uploads of each node, by the nodes' own logs: a hello and a report are a few numbers, payloads are
+    # those of the record.
     payloads = [[] for _ in range(NODES)]
     for record in result["rounds"]:
         for node in record["nodes"]:
@@ -148,11 +148,11 @@ def test_a_node_that_is_killed_between_the_phases_is_left_out_and_the_run_contin
 
     outcomes = {node["device"]: (node["phase"], node["outcome"]) for node in first["nodes"]}
     assert outcomes[victim] == ("upload", "absent") and outcomes[survivor] == ("upload", "sent")
-    # A node that had trained sent in its place, and the log has for whom the server waited.
+    # A node that had trained sent in its place, and the log names the device that the server waited for.
     (substitute,) = [node for node in first["nodes"] if node["substitute_for"] is not None]
     assert substitute["substitute_for"] == victim and substitute["outcome"] == "sent"
     assert f"waiting for device {victim} (" in process.log
-    # Evaluation takes who is there, too.
+    # Evaluation uses the nodes that are there, too.
     assert f"configure_evaluate: {NODES - 1} of {NODES - 1} nodes" in process.log
     sent = [node["device"] for node in second["nodes"] if node["outcome"] == "sent"]
     assert len(sent) == 2 and victim not in sent

@@ -1,5 +1,5 @@
-"""Nodes that vanish, fail, report falsely, send garbage or lose their state: the round continues with who is
-left, and the record has the reason."""
+"""Nodes that vanish, fail, report falsely, send garbage or lose their state: the round continues with the
+remaining nodes, and the record has the reason."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_a_restarted_node_with_another_number_becomes_its_device():
         if 999 not in grid.nodes:
             old = grid.nodes[104]
             grid.add(999, old.app, partition_id=4)
-            # The old number is still listed for a while; nobody answers under it.
+            # The old number is still listed for a while; no node answers under it.
             old.on_reply = {kind: lambda reply: None for kind in (HELLO, COMPUTE, UPLOAD)}
 
     grid.between = restart

@@ -34,8 +34,8 @@ CELL = {
     "cell.shadowing_db": 8,
 }
 
-#: What the transmissions of a run and of its simulation have in common; only the bytes differ, which a
-#: simulation need not write.
+#: The columns that a run and its simulation have in common; only the bytes differ, which a simulation need
+#: not write.
 COLUMNS = (
     "round", "device", "report", "gain", "capacity", "bit_weight", "symbols", "budget", "bits", "q", "entries",
     "arrival", "power", "airtime",
@@ -118,7 +118,7 @@ def test_records_have_power_and_airtime_in_seconds(tmp_path):
         rows = [row for row in csv.DictReader(file) if row["outcome"] in ("sent", "silent")]
     written = [(int(row["device"]), float(row["airtime_seconds"]), float(row["power"])) for row in rows]
     assert written == [(node.device, node.airtime_seconds, node.power) for node in scheduled]
-    # There is no simulated clock: seconds and joules of a round are left empty.
+    # There is no simulated clock: seconds and joules per round are left empty.
     with (tmp_path / "records/results.csv").open(newline="", encoding="utf-8") as file:
         rounds = list(csv.DictReader(file))
     assert len(rounds) == ROUNDS and all(row["total_seconds"] == row["total_joules"] == "" for row in rounds)

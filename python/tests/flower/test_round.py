@@ -25,7 +25,7 @@ DIM = 79
 
 
 def shift(device: int, server_round: int) -> list[np.ndarray]:
-    """What a device learns: something of its own in every round, the more the higher its number."""
+    """The update of a device: different in every round, larger for higher device numbers."""
     random = np.random.default_rng([device, server_round])
     scale = 0.1 * (1 + device % 5)
     return [(scale * random.standard_normal(shape)).astype(np.float32) for shape in SHAPES]

@@ -1,5 +1,5 @@
-"""The same configuration gives the same run on nodes as in `simulate`: who is scheduled, what is sent, every
-record and the model to the bit."""
+"""The same configuration gives the same run on nodes as in `simulate`: schedules, uploads, every record and
+the model to the bit."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def check_that_nodes_compute_what_simulate_computes(
 
     sent = reference.transmissions
     names = ("round", "device", "q", "budget", "report", "bit_weight", "symbols", "bits", "entries")
-    # The record lists nodes by device, whatever the order in which a policy names them.
+    # The record lists nodes by device, in whatever order a policy names them.
     expected = sorted(zip(*(sent[name].tolist() for name in names)))
     nodes = [(record.round, node) for record in strategy.records for node in record.scheduled]
     assert all(node.outcome in (Outcome.SENT, Outcome.SILENT) for _, node in nodes)
