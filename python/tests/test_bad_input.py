@@ -93,7 +93,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("call, kind, reason", REFUSED)
-def test_what_cannot_be_is_refused_with_the_reason(call, kind, reason):
+def test_impossible_arguments_are_refused_with_the_reason(call, kind, reason):
     with pytest.raises(kind, match=reason):
         call()
 
@@ -108,7 +108,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         fedlink.simulate(str(tmp_path / "k=5.toml"))
 
 
-def test_a_system_refuses_what_does_not_fit_it(small):
+def test_a_system_refuses_arguments_that_do_not_fit_it(small):
     system = fedlink.System(small)
     theta = system.theta0()
     refused = [

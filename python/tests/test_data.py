@@ -111,7 +111,7 @@ def test_arrays_that_cannot_be_data_are_refused(small, change, kind, reason):
         fedlink.simulate(small, data=data)
 
 
-def test_what_is_no_data_set_or_no_split_is_refused(small):
+def test_an_object_that_is_no_data_set_or_no_split_is_refused(small):
     with pytest.raises(ValueError, match="data: has no y_train"):
         fedlink.simulate(small, data={"x_train": GOOD[0], "x_test": GOOD[0], "y_test": GOOD[1]})
     with pytest.raises(TypeError, match="data: must be .* but is 2 items"):

@@ -169,7 +169,7 @@ def test_a_policy_sees_all_that_the_server_knows(small):
     assert result.config["schedule"]["policy"] == "watching"
 
 
-def test_a_policy_observes_what_became_of_a_round(small):
+def test_a_policy_observes_the_record_of_a_round(small):
     observed = []
 
     class Observing(PythonBn2):
@@ -330,7 +330,7 @@ def test_a_compressor_that_breaks_the_rules_is_named(small, policy, answer, kind
     assert "wrong" in str(caught.value).lower()
 
 
-def test_an_audit_of_a_scheme_that_nobody_knows_is_refused(small):
+def test_an_audit_of_an_unknown_scheme_is_refused(small):
     with pytest.raises(ValueError, match="defense.audit"):
         fedlink.simulate({**small, "defense.audit": True}, compressor=PythonDsgd)
     with pytest.raises(ValueError, match="radio.wire"):
@@ -614,13 +614,13 @@ def test_a_policy_that_breaks_the_rules_is_named(small, answer, kind, reason):
         ("asks", 5, TypeError, "Wrong.asks: must return a list of text, but returned int"),
     ],
 )
-def test_what_a_policy_must_return_is_in_the_error(small, method, answer, kind, reason):
+def test_the_error_states_the_value_that_a_policy_must_return(small, method, answer, kind, reason):
     policy = type("Wrong", (PythonBn2,), {method: lambda self, *a: answer})
     with pytest.raises(kind, match=reason):
         fedlink.simulate(small, policy=policy)
 
 
-def test_a_policy_that_schedules_nobody_is_within_its_rights(small):
+def test_a_policy_may_schedule_no_device(small):
     policy = type("Nobody", (fedlink.Policy,), {"select": lambda self, *a: []})
     result = fedlink.simulate(small, policy=policy)
     assert len(result.transmissions) == 0 and sum(result.summary["scheduled"]) == 0
@@ -658,7 +658,7 @@ def test_a_task_that_returns_nonsense_is_named(small, method, answer, kind, reas
         fedlink.simulate(small, task=task)
 
 
-def test_an_abstract_part_names_what_to_define(small):
+def test_an_abstract_part_names_the_method_to_define(small):
     for given in ({"policy": fedlink.Policy}, {"compressor": fedlink.Compressor}, {"fading": fedlink.Fading}):
         abstract = type("Mine", tuple(given.values()), {})
         with pytest.raises(NotImplementedError, match="Mine must .*: define"):
@@ -688,7 +688,7 @@ def test_a_class_where_an_object_is_wanted_and_other_mistakes_are_errors(small):
             fedlink.simulate(small, **given)
 
 
-def test_a_policy_can_set_k_and_is_given_what_arrived():
+def test_a_policy_can_set_k_and_receives_the_updates_that_arrived():
     class Fewer(fedlink.Policy):
         def __init__(self):
             self.sums, self.capacities = {}, []

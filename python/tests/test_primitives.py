@@ -26,7 +26,7 @@ def brute_dsgd(update, q):
 
 
 @given(updates, st.data())
-def test_dsgd_keeps_what_the_paper_keeps(update, data):
+def test_dsgd_keeps_the_same_entries_as_the_paper(update, data):
     q = data.draw(st.integers(0, len(update) // 2))
     indices, value = fedlink.dsgd(update, q)
     kept, mean = brute_dsgd(update.tolist(), q)
@@ -38,7 +38,7 @@ def test_dsgd_keeps_what_the_paper_keeps(update, data):
 
 
 @given(updates, st.data())
-def test_what_is_encoded_is_decoded(update, data):
+def test_an_encoded_update_is_decoded(update, data):
     q = data.draw(st.integers(0, len(update) // 2))
     payload = fedlink.encode(update, q)
     indices, value = fedlink.decode(payload, len(update), q)
@@ -79,7 +79,7 @@ def test_the_largest_level_is_that_of_the_formula_where_there_is_one(dim, bits):
             fedlink.largest_q(dim, bits, scheme)
 
 
-def test_an_audit_draws_what_both_ends_drew():
+def test_an_audit_draws_the_same_as_both_ends():
     update = np.random.default_rng(3).normal(size=60).astype(np.float32)
     config = {"compress.scheme": "rand-k", "run.seed": 7}
     budget, t, device = 32.0 * 9, 4, 2
@@ -188,7 +188,7 @@ def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
     assert plan.by_horizon[-1].loss == plan.best.loss
 
 
-def test_what_a_policy_asks_is_known():
+def test_the_reports_that_a_policy_needs_are_known():
     asked = {policy: fedlink.asks(policy) for policy in ("bc", "bn2", "bc-bn2", "bn2-c", "random")}
     assert asked == {
         "bc": [],

@@ -419,7 +419,7 @@ def test_custom_parts_have_a_link_budget_too():
     np.testing.assert_allclose(of_array, 10 * np.log10(mean_snr * gains.mean(axis=1)), rtol=1e-9)
 
 
-def test_what_has_no_link_budget_is_refused():
+def test_an_experiment_without_a_link_budget_is_refused():
     with pytest.raises(ValueError, match="experiment: fig4 is about the bound"):
         fedlink.link_budget("fig4")
     with pytest.raises(ValueError, match="rounds: must be in"):

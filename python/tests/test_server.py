@@ -39,7 +39,7 @@ def play(server, node, encoder=None):
     return server.deliver(sent, len(call.candidates), 0.5)
 
 
-def test_what_is_granted_adds_up(config):
+def test_grants_add_up(config):
     server, node = start(config), fedlink.Encoder(config)
     call = server.begin()
     assert (call.t, call.k, call.asks) == (0, 2, ["norm"]) and call.candidates.tolist() == list(range(8))
@@ -55,7 +55,7 @@ def test_what_is_granted_adds_up(config):
     assert (server.theta == 0).all() and server.rounds()["lost"].tolist() == [2]
 
 
-def test_who_is_absent_or_does_not_answer_is_not_scheduled(config):
+def test_a_node_that_is_absent_or_does_not_answer_is_not_scheduled(config):
     server, node = start(config), fedlink.Encoder(config)
     call = server.begin(present=[1, 3, 5])
     assert call.candidates.tolist() == [1, 3, 5]
@@ -209,7 +209,7 @@ def test_a_custom_policy_and_compressor_run_on_nodes(config):
     assert again.encode(update_of(0), 10.0, 0, 0).entries == DIM
 
 
-def test_a_node_can_keep_what_was_not_sent(config):
+def test_a_node_can_keep_the_unsent_part(config):
     node = fedlink.Encoder(config)
     update = update_of(1)
     sent = node.encode(update, 500.0, 0, 1)
@@ -240,7 +240,7 @@ def test_a_device_without_error_feedback_is_an_encoder(config):
         device.send(500.0)
 
 
-def test_a_device_adds_what_was_not_sent_to_its_next_update(config):
+def test_a_device_adds_the_unsent_part_to_its_next_update(config):
     config = {**config, "compress.feedback": "scheduled"}
     device, encoder = fedlink.Device(config), fedlink.Encoder(config)
     update = update_of(1)
@@ -300,7 +300,7 @@ def test_the_payload_fits_the_budget_if_it_must(config):
         assert bits <= budget
 
 
-def test_sample_counts_decide_what_counts(config):
+def test_sample_counts_decide_the_weights(config):
     config = {**config, "learn.aggregate": "by-size", "schedule.policy": "bc"}
     node = fedlink.Encoder(config)
     thetas = []

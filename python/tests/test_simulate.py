@@ -190,7 +190,7 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(small, tmp_path
     assert not list(tmp_path.glob("*partial*"))
 
 
-def test_tables_count_rounds_from_one_and_leave_out_what_was_not_evaluated(small):
+def test_tables_count_rounds_from_one_and_leave_out_values_that_were_not_evaluated(small):
     result = fedlink.simulate(small)
     assert len(result.rounds) == 4 and result.rounds["round"].tolist() == [1, 2, 3, 4]
     accuracy = result.rounds["test_accuracy"]

@@ -99,7 +99,7 @@ def numbers(folder):
     return (folder / "results.csv").read_bytes(), runs, manifest["complete"]
 
 
-def test_a_study_is_what_the_command_writes(command, tmp_path):
+def test_a_study_equals_the_files_of_the_command(command, tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(TEXT)
     study = fedlink.run(file, out=tmp_path / "python", log_rounds=True, latex=True, progress=False)
@@ -244,7 +244,7 @@ def test_claims_are_judged_from_a_folder(tmp_path):
         (lambda out: fedlink.merge(out), ValueError, "has no config.toml"),
     ],
 )
-def test_what_cannot_be_run_is_refused(tmp_path, call, kind, reason):
+def test_an_impossible_study_is_refused(tmp_path, call, kind, reason):
     with pytest.raises(kind, match=reason):
         call(tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -273,7 +273,7 @@ def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(tmp_path, 
     assert numbers(mended.folder) == numbers(fresh.folder)
 
 
-def test_ctrl_c_saves_what_there_is_and_resume_continues(tmp_path, parts_file):
+def test_ctrl_c_saves_the_runs_so_far_and_resume_continues(tmp_path, parts_file):
     script = f"""
 import fedlink, sys, time
 sys.path.insert(0, {str(parts_file.parent)!r})
@@ -367,7 +367,7 @@ def test_every_kind_of_part_is_found_in_a_file(tmp_path, parts_file):
         assert part in text
 
 
-def test_what_is_wrong_with_a_file_of_parts_is_in_the_error(tmp_path, parts_file):
+def test_the_error_names_the_fault_in_a_file_of_parts(tmp_path, parts_file):
     empty, broken, twice = (tmp_path / name for name in ("empty.py", "broken.py", "twice.py"))
     empty.write_text("import fedlink\nfrom fedlink import Policy\n")
     broken.write_text("1 / 0\n")
@@ -444,7 +444,7 @@ def test_a_stored_run_is_read_without_fedlink_to_the_last_bit(tmp_path):
     assert len(names["runs"].merge(table, on=columns)) == len(table) == len(names["runs"])
 
 
-def test_a_sweep_grows_tells_its_state_and_is_made_again(tmp_path):
+def test_a_sweep_grows_shows_its_state_and_is_made_again(tmp_path):
     out = tmp_path / "out"
     fedlink.run(TEXT, out=out, share="1/2", progress=False)
     state = fedlink.status(out)
@@ -468,7 +468,7 @@ def test_a_sweep_grows_tells_its_state_and_is_made_again(tmp_path):
     assert fedlink.status(out)["failed"] == 1
 
 
-def test_force_leaves_alone_what_fedlink_did_not_write(tmp_path):
+def test_force_leaves_the_files_of_others_alone(tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.tex").write_text("precious")
     with pytest.raises(ValueError, match=r"did not write: thesis\.tex"):

@@ -80,7 +80,7 @@ def test_a_torch_model_learns_over_the_air():
     assert result.summary["bits_per_round"] > 0
 
 
-def test_a_run_can_be_repeated_whatever_else_draws_random_numbers():
+def test_a_run_can_be_repeated_while_other_code_draws_random_numbers():
     first = run()
     torch.manual_seed(123), np.random.seed(123), random.seed(123)
     states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
@@ -128,7 +128,7 @@ def test_sizes_count_where_they_should():
     assert runs[0] != runs[1]
 
 
-def test_what_cannot_be_a_task_is_refused():
+def test_an_impossible_task_is_refused():
     with pytest.raises(ValueError, match="datasets: is empty"):
         fedlink.torch.Task(factory, [], local_training, evaluate)
     with pytest.raises(
@@ -156,7 +156,7 @@ def test_an_exception_in_local_training_comes_out_as_it_is():
         assert caught.value.__notes__ == ["raised in local_training of device 0 in round 1"]
 
 
-def test_what_training_and_evaluation_must_return_is_in_the_error():
+def test_the_error_states_the_results_that_training_and_evaluation_must_return():
     cases = [
         (
             lambda model, dataset: None,
@@ -190,7 +190,7 @@ def test_metrics_of_a_model_are_columns_and_the_task_has_a_name():
     assert result.config["learn"]["model"] == result.config["data"]["dataset"] == "torch"
 
 
-def test_without_torch_the_message_names_what_to_install():
+def test_without_torch_the_message_names_the_package_to_install():
     import subprocess
 
     script = "import sys; sys.modules['torch'] = None; import fedlink.torch"

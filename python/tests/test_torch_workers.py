@@ -250,7 +250,7 @@ def test_workers_end_with_the_run_or_with_the_block():
     assert gone(pids) and first.digest == again.digest != other.digest
 
 
-def test_what_workers_cannot_have_is_refused():
+def test_impossible_settings_of_workers_are_refused():
     with pytest.raises(ValueError, match="workers: must be a whole number from 0 to 1024, but is -1"):
         task(workers=-1)
     with pytest.raises(ValueError, match="buffers: must be one of 'local', 'reset', but is 'global'"):

@@ -165,7 +165,7 @@ def test_fedscale(tmp_path):
         trace.fedscale(path)
 
 
-def test_a_matlab_file_names_what_it_needs(tmp_path):
+def test_a_matlab_file_names_the_package_that_it_needs(tmp_path):
     path = tmp_path / "coeff.mat"
     for version, package in (("5.0", "scipy"), ("7.3", "h5py")):
         path.write_bytes(f"MATLAB {version} MAT-file".encode().ljust(128))

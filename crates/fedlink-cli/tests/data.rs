@@ -392,7 +392,7 @@ fn check_distinguishes_good_damaged_truncated_and_missing_files() {
 }
 
 #[test]
-fn a_damaged_plain_file_does_not_stand_before_the_packed_one_fetched() {
+fn a_damaged_plain_file_does_not_hide_the_packed_one_fetched() {
     let (location, server) = (Location::new(), Server::start(mnist(), Mode::Normal));
     location.fill();
     fs::write(location.mnist().join(NAMES[1]), "damaged").unwrap();

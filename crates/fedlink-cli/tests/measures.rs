@@ -180,7 +180,7 @@ fn long_and_similar_labels_have_plots_of_their_own() {
 }
 
 #[test]
-fn the_log_of_all_devices_has_the_transmissions_and_everybody_else() {
+fn the_log_of_all_devices_has_the_transmissions_and_all_other_devices() {
     let folder = folder();
     let run = |words: &[&str]| {
         fedlink(&folder, &[&["run", "--quiet", "--seeds", "1"], words].concat()).assert().success();

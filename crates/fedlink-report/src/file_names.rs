@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_differ_in_what_a_name_cannot_hold_have_two_names() {
+    fn labels_that_differ_in_characters_that_a_name_cannot_hold_have_two_names() {
         let names = file_names(&["dataset=a/b", "dataset=a_b", "x", "X"]);
         assert!(names[0].starts_with("dataset=a_b-") && names[1].starts_with("dataset=a_b-"), "{names:?}");
         assert_ne!(names[0], names[1]);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_longer_than_a_name_may_be_is_cut_and_still_tells_itself_apart() {
+    fn a_label_longer_than_a_name_may_be_is_cut_and_stays_unique() {
         let long = |end: &str| format!("dataset={}{end}", "/data/λ".repeat(60));
         let (a, b) = (long("a.npz"), long("b.npz"));
         let names = file_names(&[&a, &b]);

@@ -335,7 +335,7 @@ mod tests {
         }
 
         #[test]
-        fn encoding_what_was_decoded_from_any_bytes_gives_the_same_bytes(
+        fn encoding_the_decoded_form_of_any_bytes_gives_the_same_bytes(
             message in prop::collection::vec(any::<u8>(), 0..60),
             // Every answer removes at least 1/256 of the number, so that any message ends.
             yes in prop::collection::vec(1u32 << 24..255 << 24, 1..80), more in 0..20usize,

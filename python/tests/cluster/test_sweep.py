@@ -79,7 +79,7 @@ def assert_same(folder: Path, reference: Path) -> None:
     assert digests[0] == digests[1] and all(each["complete"] for each in runs)
 
 
-def test_a_sweep_gives_what_the_command_gives(experiment, tmp_path):
+def test_a_sweep_gives_the_same_as_the_command(experiment, tmp_path):
     folder = swept(experiment, tmp_path / "swept", shares=5, log_rounds=True)
     reference = run(experiment, tmp_path / "run", "--log-rounds")
     assert_same(folder, reference)
@@ -99,7 +99,7 @@ def test_settings_are_those_of_the_command(experiment, tmp_path):
     )
 
 
-def test_what_is_done_is_not_run_again(experiment, tmp_path):
+def test_finished_runs_are_not_repeated(experiment, tmp_path):
     reference = run(experiment, tmp_path / "run")
     begun = tmp_path / "swept"
     subprocess.run([PROGRAM, "run", experiment, "--share", "1/3", "--out", begun, "--quiet"], check=True)
@@ -138,7 +138,7 @@ def test_a_share_whose_worker_is_killed_is_started_again(experiment, tmp_path):
     assert_same(folder, run(experiment, tmp_path / "run", "--set=run.rounds=400"))
 
 
-def test_what_cannot_be_run_comes_out_in_the_words_of_the_library(experiment, tmp_path):
+def test_an_impossible_run_raises_the_error_of_the_library(experiment, tmp_path):
     with pytest.raises(ValueError, match="schedule.k"):
         fedlink.ray.sweep(experiment, tmp_path / "out", settings={"data.devices": 1})
 

@@ -149,7 +149,7 @@ def test_a_policy_may_schedule_fewer_than_k():
 
 
 @pytest.mark.parametrize("policy", [3, 0.5, object()])
-def test_what_is_no_policy_is_refused(policy):
+def test_an_object_that_is_no_policy_is_refused(policy):
     with pytest.raises(TypeError, match="policy"):
         UpdateAwareStrategy(policy, K, uplink=SimulatedUplink(devices=DEVICES))
 
@@ -191,7 +191,7 @@ def test_a_custom_compressor_is_needed_on_both_sides_and_named_where_it_is_missi
     "options, key",
     [({"audit": True}, "defense.audit"), ({"config": {"compress.budget": "wire"}}, "compress.budget")],
 )
-def test_what_a_custom_compressor_cannot_do_is_refused(options, key):
+def test_options_that_a_custom_compressor_lacks_are_refused(options, key):
     with pytest.raises(ValueError, match=key):
         UpdateAwareStrategy(
             "bn2", K, uplink=SimulatedUplink(devices=DEVICES), compressor=EveryThird, **options

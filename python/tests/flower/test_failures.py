@@ -137,7 +137,7 @@ def test_a_node_that_does_not_answer_in_time_is_left_out(kind, phase):
     assert (theta == mean_of(2, 3)).all()
 
 
-def test_the_log_names_whom_the_server_waits_for(monkeypatch):
+def test_the_log_names_the_nodes_that_the_server_waits_for(monkeypatch):
     lines = []
     monkeypatch.setattr(watched, "REMIND_EVERY", 0.1)
     monkeypatch.setattr(watched, "log", lambda level, text, *values: lines.append(text % values))
@@ -321,7 +321,7 @@ def test_a_payload_that_cannot_be_read_is_rejected(answer):
 
 
 @pytest.mark.parametrize("policy", ["bn2", "bn2-c"])
-def test_whoever_reports_far_more_than_it_has_is_found_out(policy):
+def test_a_node_that_reports_far_more_than_it_has_is_flagged(policy):
     grid = grid_of()
     grid.nodes[100].on_reply[COMPUTE] = garbage({"answers": [1e4]})
     strategy, theta, _ = run(grid, policy=policy)
@@ -330,7 +330,7 @@ def test_whoever_reports_far_more_than_it_has_is_found_out(policy):
     assert (theta == update(4) / 2).all()
 
 
-def test_whoever_sends_more_than_it_reported_is_found_out():
+def test_a_node_that_sends_more_than_it_reported_is_flagged():
     grid = grid_of()
     grid.nodes[104].on_reply[COMPUTE] = garbage({"answers": [9.0]})  # it is 10
     strategy, theta, _ = run(grid)
@@ -338,7 +338,7 @@ def test_whoever_sends_more_than_it_reported_is_found_out():
     assert (theta == update(3) / 2).all()
 
 
-def test_whoever_is_found_out_again_and_again_is_excluded():
+def test_a_node_that_is_flagged_repeatedly_is_excluded():
     grid = grid_of()
     grid.nodes[100].on_reply[COMPUTE] = garbage({"answers": [1e4]})
     strategy, theta, _ = run(grid, rounds=4, config={"defense.strikes": 2})
@@ -360,7 +360,7 @@ def test_without_the_audit_a_report_is_believed():
     assert (theta == mean_of(0, 4)).all()
 
 
-def test_nobody_can_answer_for_another():
+def test_no_node_can_answer_for_another():
     grid = grid_of()
 
     def forged(reply: Message) -> Message:
@@ -382,13 +382,13 @@ def test_a_device_number_that_does_not_exist_is_rejected():
     assert (theta == mean_of(2, 3)).all()
 
 
-def test_a_node_that_has_no_rate_learns_what_to_set_and_the_run_stops():
+def test_a_node_without_a_rate_logs_the_key_to_set_and_the_run_stops():
     with pytest.raises(NobodyTakesPart, match="uplink-bps"):
         run(grid_of(), uplink=DeclaredUplink(devices=DEVICES, deadline=1.0))
 
 
 @pytest.mark.parametrize("kind", [COMPUTE, UPLOAD])
-def test_if_nobody_is_left_the_model_stays_and_the_run_continues(kind):
+def test_if_no_node_is_left_the_model_stays_and_the_run_continues(kind):
     grid = grid_of()
     for node in grid.nodes.values():
         node.on_reply[kind] = lambda reply: None

@@ -33,7 +33,7 @@ def npy(header: str, content: bytes) -> Array:
         Array(dtype="float32", shape=(3,), stype="torch.Tensor", data=Array(np.zeros(3)).data),
     ],
 )
-def test_an_array_whose_header_is_not_borne_out_by_its_bytes_is_refused(array):
+def test_an_array_whose_header_contradicts_its_bytes_is_refused(array):
     with pytest.raises(ProtocolError, match="an array cannot be read"):
         protocol.floating(ArrayRecord({"0": array}))
 
@@ -56,7 +56,7 @@ VALUES = [None, True, "1", [1.0], math.nan, math.inf, 2**1030, 10**5000, b"1"]
 
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
-def test_what_is_no_finite_number_is_refused_and_named_in_a_few_words(value):
+def test_a_value_that_is_no_finite_number_is_refused_and_named_in_a_few_words(value):
     for read in (protocol.finite, protocol.real):
         with pytest.raises(ProtocolError, match="bits must be a finite number") as refused:
             read({"bits": value}, "bits")

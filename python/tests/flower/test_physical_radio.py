@@ -77,7 +77,7 @@ def start(config, records=None, **options):
         ("bn2", {"radio.mode": "payload", "radio.payload_bits": 3000}),
     ],
 )
-def test_nodes_are_scheduled_and_send_what_simulate_sends(policy, keys):
+def test_nodes_are_scheduled_and_send_as_in_simulate(policy, keys):
     config = CELL | {"schedule.policy": policy} | keys
     if keys.get("radio.mode") == "payload":
         del config["radio.uplink_s"]

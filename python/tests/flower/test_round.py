@@ -155,7 +155,7 @@ def test_counters_stay_and_other_types_keep_theirs():
     assert result.arrays["layer2"].numpy().tolist() == [0, 0, 0, 0]
 
 
-def test_mods_of_training_see_the_model_and_mods_of_the_app_see_what_is_sent():
+def test_mods_of_training_see_the_model_and_mods_of_the_app_see_the_messages():
     seen = []
 
     def clip(message, context, call_next):
@@ -243,7 +243,7 @@ def test_the_rate_of_this_round_counts_and_the_last_one_given_picks_candidates()
         ({"config": {"adversary.share": 0.5}}, "adversary.share"),
     ],
 )
-def test_what_cannot_be_scheduled_is_refused_at_once(change, message):
+def test_impossible_schedules_are_refused_at_once(change, message):
     with pytest.raises(ValueError, match=message):
         strategy_of(**change)
 
@@ -345,7 +345,7 @@ def test_updates_can_count_by_examples():
     assert strategy.records[0].train_loss == pytest.approx(sum(losses) / sum(sizes))
 
 
-def test_by_size_without_examples_is_an_error_with_what_to_return():
+def test_by_size_without_examples_is_an_error_with_the_remedy():
     grid = grid_of(lambda message, context: update_reply(message, np.ones(DIM)))
     with pytest.raises(RuntimeError, match="num-examples"):
         strategy_of(config={"learn.aggregate": "by-size"}).start(

@@ -86,7 +86,7 @@ def check_that_nodes_compute_what_simulate_computes(
 @pytest.mark.parametrize(
     "policy, k", [("bc", 1), ("bc", 3), ("bn2", 2), ("bc-bn2", 2), ("bn2-c", 1), ("bn2-c", 3)]
 )
-def test_nodes_compute_what_simulate_computes(policy, k, whole):
+def test_nodes_compute_the_same_as_simulate(policy, k, whole):
     keys = {"schedule__bc-bn2__kc": 4} if policy == "bc-bn2" else {}
     check_that_nodes_compute_what_simulate_computes(k, whole, policy, **keys)
 

@@ -241,7 +241,7 @@ fn a_foreign_file_is_not_replaced_without_a_list_of_files_either() {
 }
 
 #[test]
-fn force_names_what_it_set_aside_and_a_later_run_keeps_it() {
+fn force_names_the_folder_that_it_set_aside_and_a_later_run_keeps_it() {
     let folder = folder();
     let quick = "run two.toml --quick --out out --seeds 1 --quiet";
     outputs(&folder, quick);

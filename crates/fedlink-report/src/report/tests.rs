@@ -224,7 +224,7 @@ fn the_results_table_shows_the_embedded_numbers() {
 }
 
 #[test]
-fn the_page_asks_nothing_of_the_network() {
+fn the_page_makes_no_requests_to_the_network() {
     for part in [TEMPLATE, STYLE, SCRIPT] {
         // The name of SVG's language is no address that anyone opens.
         let part = part.replace("http://www.w3.org/2000/svg", "");

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_were_added_changed_or_removed_later_are_told_apart() {
+    fn claims_that_were_added_changed_or_removed_later_are_distinguished() {
         let first = claims("a = \"bc final > 0.5\"\nb = \"bc final > 0.6\"");
         let mut register = Register::new(&first, Some("2026-01-01T00:00:00Z".into()));
         assert_eq!(register.claims.len(), 3);

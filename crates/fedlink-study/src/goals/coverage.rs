@@ -111,7 +111,7 @@ fn medians_are_covered_by_their_intervals() {
 }
 
 #[test]
-fn equal_curves_are_told_apart_in_at_most_five_of_a_hundred_studies() {
+fn equal_curves_are_found_different_in_at_most_five_of_a_hundred_studies() {
     let [_, equal, ..] = truths();
     for (seeds, least) in [(5, 0.0), (6, 0.01), (10, 0.035), (20, 0.04)] {
         let decided =

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_place_and_what_to_write() {
+    fn errors_name_the_place_and_the_remedy() {
         for (text, parts) in [
             ("", &["is empty", "write a goal as"][..]),
             ("secondes until accuracy >= 0.8", &["\"secondes\" (character 1)", "did you mean seconds?"]),

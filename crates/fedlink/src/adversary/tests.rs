@@ -43,7 +43,7 @@ fn indices(update: &Encoded) -> Vec<u32> {
 
 proptest! {
     #[test]
-    fn attacks_on_values_do_what_their_documentation_promises(
+    fn attacks_on_values_are_as_documented(
         numbers in prop::collection::vec(-1e30..1e30f32, 1..20), shared: bool, amount in 1e-3..1e20f32,
     ) {
         let indices_of = (0..numbers.len() as u32).collect();
@@ -75,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn attacks_on_bytes_send_what_their_documentation_promises() {
+fn attacks_on_bytes_are_as_documented() {
     let devices = [4, 7, 9].map(DeviceId);
     let payloads = [vec![1u8, 2], vec![3, 4, 5], vec![]];
     let room = [80, 83, 0];

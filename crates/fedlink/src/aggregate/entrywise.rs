@@ -59,7 +59,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_are_what_sorting_the_dense_vectors_gives(
+        fn entries_equal_those_of_sorted_dense_vectors(
             updates in updates(),
             absent in 0usize..3,
             trim in 0.0..0.5f64,

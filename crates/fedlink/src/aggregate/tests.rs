@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn devices_that_agree_are_followed_as_far_as_the_rule_trusts_them_and_what_is_clipped_counts_less(
+    fn devices_that_agree_are_followed_as_far_as_the_rule_allows_and_clipped_updates_have_less_weight(
         values in prop::collection::vec(-4.0..4.0f32, DIM), k in 1usize..7, dense: bool,
     ) {
         let update = if dense { Encoded::Dense(values.clone()) } else { sparse(&values) };
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn a_step_is_within_the_range_of_what_the_devices_sent(updates in updates()) {
+    fn a_step_is_within_the_range_of_the_updates(updates in updates()) {
         let dense: Vec<Vec<f32>> = updates.iter().map(|update| {
             let mut dense = vec![0.0; DIM];
             update.add_to(&mut dense, 1.0);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_decay_by_a_power_without_a_gradient_whatever_the_optimizer() {
+    fn weights_decay_by_a_power_without_a_gradient_under_every_optimizer() {
         // 1 − 0.5·0.5 = 0.75, whose powers are exact.
         let options = DescentOptions { weight_decay: 0.5, ..DescentOptions::default() };
         for optimizer in optimizers() {

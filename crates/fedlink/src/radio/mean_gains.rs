@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_their_line() {
         let cases = [
             ("1 2", "has 2 numbers, but data.devices is 3"),
             ("1 2 3 4", "has 4 numbers, but data.devices is 3"),

@@ -400,7 +400,7 @@ fn rows_sum_up_the_rounds_since_the_row_before() {
 }
 
 #[test]
-fn a_round_in_which_nobody_trained_does_not_lower_the_mean_loss() {
+fn a_round_without_training_does_not_lower_the_mean_loss() {
     let mut ledger = Ledger::new(10, None);
     let idle = RoundRecord {
         report_symbols: 0,

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_a_group_is_named_with_its_group() {
+    fn errors_in_a_group_name_the_group() {
         let error = |text: &str| Config::from_toml(text).unwrap_err().to_string();
         for (text, wanted) in [
             ("[[group]]\ndevice = 3", "group 1, device: is not a key of a group; did you mean devices?"),

@@ -100,7 +100,7 @@ fn every_broken_rule_of_a_split_names_its_key_and_the_allowed_range() {
 }
 
 #[test]
-fn every_broken_rule_of_attack_and_defense_names_its_key_and_what_to_write() {
+fn every_broken_rule_of_attack_and_defense_names_its_key_and_the_remedy() {
     let huge = "adversary.kind = huge";
     assert_starts([
         (problem(|c| c.adversary.share = 1.1), "adversary.share: is 1.1, but must be in 0..=1"),
@@ -194,7 +194,7 @@ fn the_list_of_keys_is_the_configuration_s_own() {
 }
 
 #[test]
-fn every_key_has_a_meaning_and_what_it_takes() {
+fn every_key_has_a_meaning_and_its_values() {
     for key in KEYS {
         assert!(!key.meaning.is_empty() && !allowed(key).is_empty(), "{}", key.name);
     }
@@ -239,7 +239,7 @@ fn a_misspelled_key_finds_its_neighbor() {
 }
 
 #[test]
-fn a_mistake_in_a_file_is_reported_with_its_line_and_what_to_write() {
+fn a_mistake_in_a_file_is_reported_with_its_line_and_the_remedy() {
     assert_starts([
         (refused("k = 5"), "config, line 1: k: is not a key; did you mean schedule.k?"),
         (refused("[shedule]\nk = 5"), "config, line 1: shedule: is not a section; did you mean [schedule]?"),
@@ -375,7 +375,7 @@ fn a_part_that_is_chosen_writes_its_defaults_out_and_others_disappear_when_resol
 }
 
 #[test]
-fn every_broken_rule_of_the_radio_names_its_key_and_what_to_write() {
+fn every_broken_rule_of_the_radio_names_its_key_and_the_remedy() {
     let units = "[radio]\nbandwidth_hz = 1e6\n";
     let cases = [
         ("[radio]\nfading = \"nakagami\"\n[radio.nakagami]\nshape = 0.4", "radio.nakagami.shape: is 0.4"),

@@ -82,7 +82,7 @@ fn a_policy_with_state_and_random_numbers_is_the_same_on_any_threads_and_after_a
 }
 
 #[test]
-fn a_policy_knows_reported_losses_and_when_and_how_often_devices_were_scheduled() {
+fn a_policy_sees_reported_losses_and_the_times_at_which_devices_were_scheduled() {
     /// Schedules device t mod M, and checks the view.
     struct Watch;
     impl Persist for Watch {}

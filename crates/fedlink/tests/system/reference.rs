@@ -205,7 +205,7 @@ fn every_policy_follows_the_specification_on_mostly_zero_inputs() {
 fn the_portable_kernels_follow_the_specification_too() {
     let own = std::env::current_exe().expect("this program");
     let run = std::process::Command::new(own)
-        .args(["every_policy_follows", "the_instruction_set_is_what_was_asked_for"])
+        .args(["every_policy_follows", "the_instruction_set_is_the_requested_one"])
         .env(INSTRUCTIONS, "portable")
         .output()
         .expect("this program starts");
@@ -224,7 +224,7 @@ fn choose_instructions() -> Option<String> {
 }
 
 #[test]
-fn the_instruction_set_is_what_was_asked_for() {
+fn the_instruction_set_is_the_requested_one() {
     if let Some(asked) = choose_instructions() {
         assert_eq!(instruction_set(), asked);
     }

@@ -48,7 +48,7 @@ fn parameters_out_of_range_name_their_table_and_key() {
 
 proptest! {
     #[test]
-    fn decay_keeps_the_stated_share_of_what_was_not_sent(
+    fn decay_keeps_the_stated_share_of_the_unsent_part(
         updates in prop::collection::vec(prop::collection::vec(-9.0..9.0f32, 20), 1..6), q in 1usize..20,
     ) {
         let (decay, mut state, mut e) = (part("decay"), Vec::new(), vec![0.0f64; 20]);
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn momentum_correction_is_the_loop_of_the_formula_and_masks_what_was_sent(
+    fn momentum_correction_is_the_loop_of_the_formula_and_masks_sent_entries(
         updates in prop::collection::vec(prop::collection::vec(-9.0..9.0f32, 20), 1..8), q in 1usize..20,
     ) {
         let (momentum, mut state) = (part("momentum"), Vec::new());

@@ -61,7 +61,7 @@ fn updates() -> impl Strategy<Value = Vec<f32>> {
 
 proptest! {
     #[test]
-    fn the_result_is_what_sorting_gives(update in updates(), q in 0usize..130) {
+    fn the_result_equals_that_of_a_sort(update in updates(), q in 0usize..130) {
         let mut order: Vec<usize> = (0..update.len()).filter(|&i| update[i] != 0.0).collect();
         order.sort_by(|&i, &j| update[j].abs().total_cmp(&update[i].abs()).then(i.cmp(&j)));
         order.truncate(q);
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_sent_is_a_projection_with_the_delta_of_the_formula(update in updates(), q in 1usize..130) {
+    fn the_upload_is_a_projection_with_the_delta_of_the_formula(update in updates(), q in 1usize..130) {
         let sent = compress(&update, q);
         let (v, sent_dense) = (wide(&update), dense(&sent, update.len()));
         let (whole, part, between) = (dot(&v, &v), dot(&sent_dense, &sent_dense), dot(&v, &sent_dense));
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_sent_scales_with_the_update(
+    fn the_upload_scales_with_the_update(
         update in prop::collection::vec(-1e3..1e3f32, 1..99), q in 0usize..99,
     ) {
         let half: Vec<f32> = update.iter().map(|x| x * -0.5).collect();
@@ -176,7 +176,7 @@ fn q_is_right_at_the_ends_of_the_range() {
 }
 
 #[test]
-fn the_paper_s_network_sends_what_the_formula_gives() {
+fn the_paper_s_network_sends_the_bits_of_the_formula() {
     for (budget, q) in [(1500.0, 110), (3000.0, 244), (36_833.0, 4677)] {
         assert_eq!(Stc {}.largest_q(203_530, Bits(budget)), q);
         assert!(Stc {}.bits(203_530, q).0 <= budget && budget < Stc {}.bits(203_530, q + 1).0);
@@ -275,7 +275,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn no_honest_device_is_accused_whatever_its_update(
+    fn no_honest_device_is_accused_for_any_update(
         update in updates(), shares in [0.0..=1.0f64, 0.0..=1.0, 0.0..=1.0], exact: bool, equal: bool,
     ) {
         let of = |share: f64| 1 + (share * (update.len() - 1) as f64) as usize;
@@ -389,7 +389,7 @@ fn an_inflated_report_is_caught_beyond_the_bound_and_not_before() {
 }
 
 #[test]
-fn what_no_honest_device_sends_is_believed_for_no_report() {
+fn an_upload_that_no_honest_device_sends_is_accepted_for_no_report() {
     let arrived = |values: Values| SparseUpdate { indices: vec![1, 4], values };
     let bad = [
         arrived(Values::Shared(1.0)),

@@ -81,7 +81,7 @@ mod tests {
     use crate::data::digits::digits;
 
     #[test]
-    fn devices_of_a_group_hold_its_classes_and_the_others_what_the_partition_gives_them() {
+    fn devices_of_a_group_hold_its_classes_and_the_others_those_of_the_partition() {
         let dataset = digits();
         let scope = Scope { devices: 5, samples_per_device: 50, seed: 3, ..Scope::default() };
         let other = || Box::new(Iid::new(Sharing::Disjoint, &scope, &dataset).unwrap());

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_energy_carries_what_frequency_division_carries_at_the_plain_power() {
+    fn kept_energy_carries_as_much_as_frequency_division_at_the_plain_power() {
         let links = [0.2, 3.0, 50.0].map(link);
         let kept = links.map(|link| Uplink { energy_kept: true, ..link });
         let weights = [1.0, 2.0, 0.5];

@@ -93,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn one_device_alone_gets_what_it_has_alone_and_takes_over_its_own_grant_unchanged() {
+fn one_device_alone_gets_the_whole_band_and_takes_over_its_own_grant_unchanged() {
     for (name, access) in all(SlotKind::Real) {
         let link = link(12.0);
         let grant = access.grant(&[0.7], &[link], &BAND)[0];

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_antenna_sees_what_one_antenna_sees() {
+    fn the_first_antenna_sees_the_same_as_a_single_antenna() {
         let one = fading(0.0, &with(1, Memory::Independent));
         assert_eq!(gains(&one, 3, 50), gains(&Rayleigh { seed: 4 }, 3, 50));
         let two = fading(0.0, &with(2, Memory::Independent));

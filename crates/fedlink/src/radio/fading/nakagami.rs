@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_complex_amplitudes_is_refused_by_its_key() {
+    fn keys_that_need_complex_amplitudes_are_refused() {
         let build = |propagation: &Propagation| {
             ENTRY.build(&Table::new(), &Scope::default(), propagation).err().map(|error| error.to_string())
         };

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_that_cannot_be_are_refused_with_what_to_write() {
+    fn impossible_profiles_are_refused_with_the_remedy() {
         let error = |name, spread| Profile::named(name, spread).unwrap_err().to_string();
         assert!(
             error("tdl-d", None)

@@ -77,7 +77,7 @@ fn every_law_is_random_access_finite_and_has_mean_one() {
 }
 
 #[test]
-fn a_gain_alone_is_the_gain_after_all_earlier_rounds_whatever_connects_them() {
+fn a_gain_alone_is_the_gain_after_all_earlier_rounds_under_any_correlation() {
     let memories = [
         Memory::Independent,
         Memory::GaussMarkov { correlation: 0.97 },

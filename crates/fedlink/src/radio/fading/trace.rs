@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn decibels_become_ratios_and_kinds_are_told_to_the_radio() {
+    fn decibels_become_ratios_and_kinds_reach_the_radio() {
         let plain = Propagation::default();
         let snr = make("round,device,snr_db\n0,0,20\n1,0,-10\n", End::Wrap, &scope(1, 2), &plain).unwrap();
         assert_eq!(snr.meaning(), GainMeaning::SnrAtReference);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trace_has_in_itself_is_refused_and_the_file_is_named() {
+    fn keys_whose_effect_a_trace_contains_are_refused_and_the_file_is_named() {
         let propagation = Propagation { antennas: 2, ..Propagation::default() };
         assert!(
             make("1\n", End::Wrap, &scope(1, 1), &propagation).err().unwrap().starts_with("radio.antennas")

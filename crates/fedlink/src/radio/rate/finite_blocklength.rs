@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn long_codes_reach_capacity_and_codes_as_good_as_a_coin_do_at_any_length() {
+    fn long_codes_reach_capacity_and_codes_of_half_loss_do_at_any_length() {
         let rate = FiniteBlocklength::new(1e-3);
         assert!((rate.bits(4.0, 1e14) / Shannon {}.bits(4.0, 1e14) - 1.0).abs() < 1e-6);
         assert_eq!(FiniteBlocklength::new(0.5).bits(4.0, 500.0), Shannon {}.bits(4.0, 500.0));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_refuses_what_it_cannot_be() {
+    fn every_kind_refuses_impossible_values() {
         assert_eq!(TraceKind::Gain.problem(0.0), None);
         assert_eq!(TraceKind::SnrDb.problem(-20.0), None);
         let problem = TraceKind::Gain.problem(-1.0);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_array() {
         let one: (&str, &str, &[f64]) = ("gain", "(1, 1)", &[1.0]);
         let cases = [
             (npy("(4,)", &[0.0; 4]), "shape [4] is not that of a trace"),

@@ -52,14 +52,14 @@ mod tests {
     use crate::spec::Config;
 
     #[test]
-    fn everybody_is_scheduled_with_equal_weights() {
+    fn all_devices_are_scheduled_with_equal_weights() {
         let schedule = Bench::new(7, 7).schedule(&mut All {}, &[1.0; 7]);
         assert_eq!(devices(&schedule), [0, 1, 2, 3, 4, 5, 6]);
         assert!(schedule.picks.iter().all(|pick| pick.bit_weight == 1.0));
     }
 
     #[test]
-    fn a_k_that_is_not_m_is_refused_with_what_to_write() {
+    fn a_k_that_is_not_m_is_refused_with_the_remedy() {
         let mut config = Config::default();
         config.schedule.policy = "all".into();
         assert_eq!(

@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_away_adds_nothing_and_nobody_counts_more_for_it() {
+    fn an_absent_device_adds_nothing_and_no_other_weight_grows() {
         let bench = Bench::new(4, 2).with_equal_sizes();
         let mut policy = ClusteredConfig::default().build(&Scope::default(), &()).unwrap();
         for t in 0..20 {

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_knows_the_labels_of_its_devices() {
+    fn a_run_has_the_labels_of_its_devices() {
         let mut config = crate::spec::Config::default();
         (config.data.devices, config.data.samples_per_device) = (6, 40);
         config.data.partition = "classes".into();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_whose_labels_nobody_knows_are_named_in_a_warning() {
+    fn nodes_with_unknown_labels_are_named_in_a_warning() {
         let mut config = crate::spec::Config::default();
         config.schedule.policy = "data-aware".into();
         let parts = crate::parts::Parts::default();

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_fits_nobody_is_scheduled() {
+    fn where_no_device_fits_none_is_scheduled() {
         let policy = Deadline { min_bits: 1e6, seconds: 0.0 };
         assert_eq!(play(Bench::new(5, 3), policy), []);
     }

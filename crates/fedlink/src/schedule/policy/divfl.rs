@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_never_heard_of_comes_first_and_stands_for_itself() {
+    fn a_device_that_never_sent_comes_first_and_represents_itself() {
         let mut policy = DivFl { last: LastUpdates::new(5) };
         let bench = Bench::with_gains(&[1.0, 9.0, 5.0, 7.0, 2.0], 2);
         assert_eq!(bench.at(0, |view| policy.candidates(view)), [DeviceId(1), DeviceId(3)]);

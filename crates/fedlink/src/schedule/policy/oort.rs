@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_is_noted_and_the_pacer_moves_the_desired_time() {
+    fn reports_are_kept_and_the_pacer_moves_the_desired_time() {
         let config = OortConfig { pacer: 2, ..OortConfig::default() };
         let mut policy = oort(config, 3, &[]);
         policy.sizes = vec![10.0, 20.0, 30.0];

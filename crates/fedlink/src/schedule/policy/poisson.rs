@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coin_of_a_device_does_not_depend_on_who_else_may_send() {
+    fn the_draw_of_a_device_does_not_depend_on_the_eligible_others() {
         let (all, fewer) = (Bench::new(12, 12), Bench::new(12, 12).excluding(&[2, 7]));
         let mut policy = Poisson { rate: 0.5, devices: 12, k: 12 };
         for t in 0..50 {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_rate_is_half_of_what_fills_the_slots() {
+    fn the_default_rate_is_half_of_the_rate_that_fills_the_slots() {
         let scope = Scope { devices: 40, k: 10, ..Scope::default() };
         let mut config = PoissonConfig::default();
         config.derive(&scope);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_decibels_of_path_loss_starve_nobody() {
+    fn twenty_decibels_of_path_loss_starve_no_device() {
         let mut means = [1.0; 10];
         means[5..].fill(0.01);
         for measure in [Measure::Rate, Measure::Snr] {

@@ -497,7 +497,7 @@ fn renaming_devices_renames_the_choice_over_rounds() {
 
 /// From the registry: where norms are reported, their unit has no effect.
 #[test]
-fn scaling_all_norms_changes_nothing_whatever_the_policy() {
+fn scaling_all_norms_changes_nothing_under_any_policy() {
     let own: Vec<usize> = (0..7).collect();
     let mut checked = Vec::new();
     for entry in entries() {
@@ -525,7 +525,7 @@ fn scaling_all_norms_changes_nothing_whatever_the_policy() {
 }
 
 #[test]
-fn bc_bn2_is_bn2_when_the_channel_excludes_nobody() {
+fn bc_bn2_is_bn2_when_the_channel_excludes_no_device() {
     let (gains, norms) = ([0.3, 2.0, 0.1, 5.0], [1.0, 0.5, 4.0, 2.0]);
     assert_eq!(schedule("bc-bn2", &gains, &norms, 2, 4), schedule("bn2", &gains, &norms, 2, 4));
 }
@@ -637,7 +637,7 @@ fn fresh(entry: &Entry<dyn Policy>, scope: &Scope) -> Option<Box<dyn Policy>> {
 }
 
 #[test]
-fn every_policy_does_what_its_facts_declare() {
+fn every_policy_behaves_as_its_facts_declare() {
     for entry in entries() {
         contract::check(|scope| fresh(entry, scope))
             .unwrap_or_else(|error| panic!("{}: {error}", entry.name));

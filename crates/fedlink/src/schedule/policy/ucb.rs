@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn with_queues_alone_no_device_is_behind_what_it_was_promised() {
+    fn with_queues_alone_no_device_is_behind_its_promised_share() {
         let (m, k, rounds) = (10, 2, 200);
         let mut policy = ucb(1.0);
         let schedules = run_policy(&mut policy, &vec![vec![1.0; m]; rounds], k);

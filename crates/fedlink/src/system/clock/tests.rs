@@ -218,7 +218,7 @@ fn no_device_spends_more_than_its_battery_has_and_an_upload_ends_with_it() {
 }
 
 #[test]
-fn who_reports_after_the_deadline_cannot_be_selected() {
+fn a_device_that_reports_after_the_deadline_cannot_be_selected() {
     let clock = Clock::new(ClockParts { deadline_s: Some(5.0), ..parts(&[1.0, 4.0, 2.5]) });
     let everyone: Vec<DeviceId> = DeviceId::all(3).collect();
     let mut timing = clock.begin(0, &everyone, &radio());

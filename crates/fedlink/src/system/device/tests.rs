@@ -32,7 +32,7 @@ fn send(device: &mut Device, round: u64, acknowledged: u64, h: f32) {
 }
 
 #[test]
-fn a_device_moves_its_state_only_by_what_the_server_acknowledges() {
+fn a_device_changes_its_state_only_for_acknowledged_uploads() {
     let mut node = device("ef21");
     send(&mut node, 1, 0, 1.0);
     // Its upload of round 1 did not count, that of round 4 did.

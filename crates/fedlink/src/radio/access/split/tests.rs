@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn a_better_link_does_not_lower_what_all_get(
+    fn a_better_link_does_not_lower_the_bits_of_all(
         links in prop::collection::vec((-10.0..30.0f64, 0.1..10.0f64), 2..8),
         better in 0.0..10.0f64,
     ) {

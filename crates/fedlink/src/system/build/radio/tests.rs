@@ -87,7 +87,7 @@ fn estimates_of_measured_snrs_are_snrs_too() {
 }
 
 #[test]
-fn what_measured_snrs_and_rates_contain_is_refused_beside_them() {
+fn keys_whose_effect_measured_values_contain_are_refused_beside_them() {
     let folder = tempfile::tempdir().unwrap();
     let snr = trace(&folder, "snr.csv", "round,device,snr_db\n0,0,10\n");
     let rate = trace(&folder, "rate.csv", "round,device,rate_bps\n0,0,1e6\n");
@@ -186,7 +186,7 @@ fn no_access_scheme_lets_a_device_exceed_its_largest_power() {
 }
 
 #[test]
-fn transmissions_that_are_combined_decode_what_the_channel_carries_in_all_of_them() {
+fn combined_transmissions_decode_the_bits_that_the_channel_carries_in_all_of_them() {
     let head = "[data]\ndevices = 200\n[schedule]\nk = 1\n[radio]\nsnr_db = 6\n\
         csi_error = 0.1\nbackoff_db = 1\n";
     let backoff = from_db(-1.0);
@@ -276,7 +276,7 @@ fn short_packets_that_are_combined_are_lost_as_one_of_their_length_and_strength(
 }
 
 #[test]
-fn what_needs_blocks_that_fade_apart_is_refused_over_a_flat_band() {
+fn keys_that_need_blocks_that_fade_apart_are_refused_over_a_flat_band() {
     let head = "[radio]\nbandwidth_hz = 1e6\naccess = \"ofdma\"\n";
     let (waterfilling, eesm) = ("power = \"waterfilling\"", "effective_snr = \"eesm\"");
     let flat = refused(&format!("{head}[radio.ofdma]\n{waterfilling}"));
