@@ -17,7 +17,7 @@ def config(run: dict) -> dict:
             "optimizer": "sgd",
             "rate": run["learning-rate"],
             "local_steps": run["local-steps"],
-            # A node's update depends on the model it gets, not on what it did in earlier rounds.
+            # A node's update depends on the model that it receives, not on earlier rounds.
             "state": "reset",
         },
         "radio": {"symbols": run["symbols"]},

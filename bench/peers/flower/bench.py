@@ -22,7 +22,7 @@ import workload as w
 
 options = w.parser().parse_args()
 w.limit_threads(1)
-# Asked to stop, stop the SuperLink too.
+# On a signal to stop, stop the SuperLink too.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
 BIN = Path(sys.executable).parent
 

@@ -33,7 +33,8 @@ x, y, test_x, test_y = jax.device_put(
     (*w.devices(train_x, train_y, options.seed), test_x, test_y), NamedSharding(mesh, split)
 )
 bits = w.dsgd_bits()
-# top_k needs a fixed size: what the best channel of 10^9 would hold. Larger budgets than that are cut to it.
+# top_k needs a fixed size: the entries that the best channel of 10^9 would carry. Larger budgets are cut to
+# it.
 MAX_Q = int(np.searchsorted(bits, w.SYMBOLS * np.log2(1 + 21 * w.M * w.POWER / w.K / w.NOISE)))
 bits = jnp.asarray(bits[: MAX_Q + 1], jnp.float32)
 

@@ -47,8 +47,8 @@ pub fn change(curve: &mut CurveResult, change: impl FnOnce(&mut Config)) {
     curve.spec = config.resolve(&Parts::default()).expect("it is valid");
 }
 
-/// The same curve in physical units: a quarter of a second and 3 joules a round, a tenth of it by device 0, 2
-/// outages and a late upload a run.
+/// The same curve in physical units: a quarter of a second and 3 joules per round, a tenth of it by device 0,
+/// 2 outages and a late upload per run.
 pub fn with_units(mut curve: CurveResult) -> CurveResult {
     change(&mut curve, |config| config.radio.bandwidth_hz = Some(1e6));
     for run in &mut curve.runs {

@@ -28,7 +28,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Four significant digits or so, whatever the size.
+/// Four significant digits or so, at any size.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (1000.0..1e7).contains(&size) {

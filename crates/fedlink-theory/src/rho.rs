@@ -38,7 +38,7 @@ pub enum Choice {
     /// The K largest gains.
     #[default]
     Best,
-    /// K devices uniformly at random, whatever their channels.
+    /// K devices uniformly at random, independently of their channels.
     Uniform,
 }
 

@@ -1,5 +1,5 @@
 //! The ratios of `docs/performance.md`, each measured in one process with its two sides taking turns, so that
-//! whatever else the machine does weighs on both. `FEDLINK_DATA` names the folder that holds `mnist/`.
+//! other load on the machine affects both. `FEDLINK_DATA` names the folder that holds `mnist/`.
 //!
 //! `cargo bench -p fedlink --bench targets -- [NAME…]` runs the named ones, or all but `cnn`, `large` and
 //! `million`. `cnn` needs PyTorch: `FEDLINK_TORCH_PYTHON` names an interpreter that has it

@@ -1,9 +1,9 @@
 //! Federated learning over wireless links.
 //!
-//! M devices train locally; a fading uplink with n symbols a round carries only what capacity allows; a
-//! policy picks up to K devices by their channel and by how much their update matters; a compressor squeezes
-//! each update into its share. This library is that system, after *Convergence of Update Aware Device
-//! Scheduling for Federated Learning at the Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
+//! M devices train locally; a fading uplink with n symbols per round carries at most its capacity; a policy
+//! selects up to K devices by channel and by update; a compressor fits each update into its share. This
+//! library is that system, after *Convergence of Update Aware Device Scheduling for Federated Learning at the
+//! Wireless Edge* (Amiri, Gündüz, Kulkarni, Poor).
 //!
 //! # Features
 //! - `threads` (default): work is spread over the threads of the current `rayon` pool. Results are the same

@@ -35,7 +35,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("is right in the mean", "is unbiased"),
 ];
 
-/// Words that must not begin a doc comment: such a clause stands in the place of a noun.
+/// Words that must not begin a doc comment: such a clause replaces a noun.
 const OPENINGS: &[&str] = &["Who ", "What ", "Whose ", "Whoever ", "With what ", "Of what "];
 
 /// Places that are not rewritten yet. The list may only become shorter.

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// Commands that need no run of their own: this run is `cargo xtask test`.
 const RUN_BY_US: &[&str] = &["cargo xtask test"];
 
-/// The command whose digests are known.
+/// The command with known digests.
 const DEMO: &str = "cargo run --release";
 
 /// Its curves and their printed digests.

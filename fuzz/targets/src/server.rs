@@ -69,7 +69,7 @@ fn round(server: &mut Server, encoder: &Encoder) -> Result<(), fedlink::Error> {
     server.evaluated(Evaluation::new(0.5, 1.0).with("a metric with a long name", 0.25))
 }
 
-/// Sessions whose policies keep state, each after two rounds, with the nodes' half and their checkpoints.
+/// Servers whose policies keep state, each after two rounds, with the nodes' half and their checkpoints.
 fn servers() -> Vec<(Server, Encoder, Vec<u8>)> {
     let begun = |policy: &str| {
         let mut config = config(&[("schedule.policy", policy)]);

@@ -16,7 +16,7 @@ pub fn write(root: &Path) -> anyhow::Result<()> {
     std::fs::write(root.join(PAGE), page).with_context(|| format!("cannot write {PAGE}"))
 }
 
-/// Fails if the tables are not what would be written now.
+/// Fails if the tables differ from their generated form.
 pub fn check(root: &Path) -> anyhow::Result<()> {
     let written = read(root)?;
     if written != page(&written)? {

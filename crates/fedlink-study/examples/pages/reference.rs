@@ -1,4 +1,4 @@
-//! `docs/reference.md`, generated from what the library knows of itself.
+//! `docs/reference.md`, generated from the registry and the keys of the library.
 
 use anyhow::{Context, bail};
 use fedlink::parts::Listing;
@@ -14,7 +14,7 @@ pub fn write(root: &Path) -> anyhow::Result<()> {
     std::fs::write(root.join(PAGE), page()).with_context(|| format!("cannot write {PAGE}"))
 }
 
-/// Fails if the page is not what would be written now.
+/// Fails if the page differs from its generated form.
 pub fn check(root: &Path) -> anyhow::Result<()> {
     let written = std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
     if written != page() {

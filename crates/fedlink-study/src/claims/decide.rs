@@ -187,7 +187,7 @@ mod tests {
             let decided = decide(Order::Above, Pairing::Seed, &shared).0 != Answer::Undecided;
             let p = p_value(&shared);
             prop_assert!(p.is_none_or(|p| (0.0..=1.0).contains(&p)));
-            // At the boundary itself rounding may tell the two apart.
+            // At the boundary itself rounding may separate the two.
             prop_assume!(p.is_none_or(|p| (p - 0.05).abs() > 1e-9));
             prop_assert_eq!(decided, p.is_some_and(|p| p < 0.05));
         }

@@ -124,7 +124,7 @@ fn by_cost(pair: &mut Pair, order: Order, shared: &[(u64, Reading, Reading)]) {
     pair.comparison = (!shared.is_empty()).then_some(comparison);
 }
 
-/// The decision by the exact test, and what limits it.
+/// The decision by the exact test, and its limits.
 fn by_test(order: Order, comparison: &Paired, seeds: usize) -> (Answer, Option<String>) {
     let answer = match (comparison.p, comparison.order(), order) {
         (Some(p), _, _) if p > LEVEL || seeds < 2 => Answer::Undecided,

@@ -1,4 +1,4 @@
-//! The length of an experiment, and how it was shortened.
+//! The length of an experiment, and its reductions.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

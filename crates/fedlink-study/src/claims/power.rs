@@ -7,7 +7,7 @@ use crate::goals::smallest_p;
 use fedlink::spec::ConfigError;
 use std::ops::Range;
 
-/// A claim that the seeds of its curves cannot decide, whatever the runs will show.
+/// A claim that the seeds of its curves cannot decide, with any results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undecidable {

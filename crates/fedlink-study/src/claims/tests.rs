@@ -60,7 +60,7 @@ fn two_curves_are_compared_seed_by_seed() {
 #[test]
 fn only_shared_seeds_count() {
     let mut curves = grid();
-    // Seeds 1 and 2 of the left meet seeds 1 and 2 of the right, in whatever order they come.
+    // Seeds 1 and 2 of the left are paired with seeds 1 and 2 of the right, in any order.
     curves[0].runs.remove(0);
     curves[2].runs.reverse();
     let pair = verdict("bn2-c@k=1 final > bc@k=1 final", &curves).pairs.remove(0);
@@ -427,7 +427,7 @@ fn errors_in_the_text_give_the_form_to_write() {
     assert!(problem(&"x".repeat(1_000_000)).contains("may have 1000 characters"));
 }
 
-/// Reads a claim and judges it by runs and by curves of the bound, whatever comes out.
+/// Reads a claim and judges it by runs and by curves of the bound, with any result.
 fn judge_anyhow(text: &str) {
     let Ok(claim) = Claim::parse("it", text) else { return };
     let _ = claim.verdict(Subject::Runs, &grid(), Correction::Holm);

@@ -108,7 +108,7 @@ pub enum Event {
         /// The reason, with its number.
         reason: String,
         /// Whether a test at the stated error rate or the link budget rules it out. If not, the budget ended
-        /// before it could be told from better ones.
+        /// before a test could separate it from better ones.
         proven: bool,
     },
     /// A choice is made.

@@ -1,4 +1,4 @@
-//! Appends to `events.jsonl`, and reads what was appended.
+//! Appends to `events.jsonl`, and reads its lines.
 
 use super::event::{Event, Line};
 use crate::environment::host_name;

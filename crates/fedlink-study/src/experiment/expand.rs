@@ -52,8 +52,8 @@ pub(super) struct Draft {
 }
 
 impl Curve {
-    /// How much shorter the curve is than its file says if `seeds` runs of it have ended; `whole` is the same
-    /// of the experiment.
+    /// The reductions of the curve against its file if `seeds` runs of it have ended; `whole` are those of
+    /// the experiment.
     pub fn shortened(&self, whole: Option<Shortened>, seeds: u64) -> Option<Shortened> {
         let run = &self.spec.run;
         match whole {
@@ -195,8 +195,8 @@ impl Sweep {
         &self.toml
     }
 
-    /// As [`Sweep::to_toml`], with the defaults that follow from other keys in comments: a key that is
-    /// changed then does not keep what followed from its old value.
+    /// As [`Sweep::to_toml`], with the defaults that follow from other keys in comments: after a change of a
+    /// key no derived default keeps the value from before.
     pub fn to_editable_toml(&self) -> String {
         match &self.curves[..] {
             [curve] if self.experiment.sweep.is_empty() => {
@@ -216,7 +216,7 @@ impl Sweep {
         self.experiment.claims.undecidable(Subject::Runs, &planned)
     }
 
-    /// How much shorter the experiment is than its file says; none if it is not.
+    /// The reductions of the experiment against its file; none if there are none.
     pub fn shortened(&self) -> Option<Shortened> {
         let (rounds, seeds) = length(self.curves.iter().map(|curve| curve.spec.config()));
         self.experiment.original.shortened(rounds, seeds)

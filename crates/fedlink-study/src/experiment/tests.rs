@@ -100,7 +100,7 @@ fn an_override_holds_for_its_curves_only_and_yields_to_a_setting() {
          set = {{ schedule.bc-bn2.kc = 33 }}\n"
     );
     let mut experiment = Experiment::parse("x", &text).unwrap();
-    // What the part itself makes of its table; BC has none.
+    // The value that the part derives from its table; BC has none.
     let kc = |e: &Experiment| -> Vec<Option<i64>> {
         let of =
             |curve: &Curve| curve.spec.resolved().own_table("schedule", "bc-bn2").get("kc")?.as_integer();
@@ -272,7 +272,7 @@ fn custom_parts_that_an_experiment_does_not_name_become_further_curves() {
     let before = labels(&demo);
     demo.add_unnamed(&parts).unwrap();
     assert_eq!(labels(&demo), [&before[..], &["mine".to_owned(), "yours".to_owned()]].concat());
-    // What was written down is the same experiment.
+    // The written experiment is the same one.
     let again = Experiment::parse("again", &written(&demo)).unwrap();
     assert_eq!(labels(&again), labels(&demo));
 
@@ -295,7 +295,7 @@ fn a_shortened_experiment_and_its_file_record_the_original_length() {
     short.set("run.rounds", "60").unwrap();
     short.set("run.seeds", "3").unwrap();
     assert_eq!(expand(&short).shortened().unwrap().to_string(), "60 of 500 rounds, 3 of 10 seeds");
-    // The folder's config.toml is what was run, and knows what it was made of.
+    // The folder's config.toml is the experiment that ran, with its origin.
     let again = Experiment::parse("x", &written(&short)).unwrap();
     assert_eq!(expand(&again).shortened(), expand(&short).shortened());
     assert_eq!(expand(&again).curves[0].spec.run.rounds, 60);
@@ -357,7 +357,7 @@ fn a_key_of_many_parts_is_unknown_however_many() {
     }
 }
 
-/// An SNR holds at the bandwidth and the power of the file; what `--set` and `[sweep]` change moves it.
+/// An SNR holds at the bandwidth and the power of the file; changes by `--set` and `[sweep]` move it.
 #[test]
 fn snrs_keep_the_bandwidth_and_the_power_of_the_file() {
     let hall = "[radio]\nbandwidth_hz = 1e6\nsnr_db = [20, 0]\n";
@@ -392,7 +392,7 @@ fn snrs_keep_the_bandwidth_and_the_power_of_the_file() {
     assert!(error.to_string().contains("radio.snr_bandwidth_hz: is missing"), "{error}");
 }
 
-/// A configuration that is printed, changed and read again has the defaults of what was changed.
+/// A configuration that is printed, changed and read again has the defaults that follow from the change.
 #[test]
 fn defaults_that_follow_from_other_keys_are_comments_of_a_printed_configuration() {
     let text = "[schedule]\npolicy = \"bc-bn2\"\n";

@@ -110,7 +110,7 @@ impl OutputFolder {
         let path = self.folder.join(name);
         let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
         let leads_away = path.ancestors().take_while(below).any(Path::is_symlink);
-        // Without a list every file that is there may be somebody else's.
+        // Without a list every existing file may belong to the user.
         let is_noted = || Ok::<_, Error>(self.files.noted()?.is_some_and(|noted| noted.contains(name)));
         if leads_away || (path.symlink_metadata().is_ok() && !is_noted()?) {
             return Err(Error::NotOurs { path: self.folder.clone(), others: vec![name.to_owned()] });

@@ -1,5 +1,5 @@
 //! Files of fedlink's own. Nothing is written through a link, into a special file, or into another name of a
-//! file: a link may lead to a file of somebody else, and a second name may be a backup.
+//! file: a link may lead to a foreign file, and a second name may be a backup.
 
 use fedlink::base::files::check_regular;
 use std::fs::{self, File, Metadata, OpenOptions};

@@ -271,7 +271,7 @@ impl Goal {
         self.unit() == Unit::Share
     }
 
-    /// Whether it depends on what the model has learned.
+    /// Whether it depends on the trained model.
     pub(crate) fn is_of_learning(&self) -> bool {
         self.metric().is_none_or(Metric::is_of_learning)
     }

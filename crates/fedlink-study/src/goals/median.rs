@@ -229,7 +229,7 @@ mod tests {
                 assert!((at_most(n, max) - exact).abs() <= 1e-12, "{n}, {max}");
             }
         }
-        // By symmetry, for coins whose single terms underflow.
+        // By symmetry, for binomials whose single terms underflow.
         assert!((at_most(2001, 1000) - 0.5).abs() < 1e-9);
     }
 }

@@ -46,7 +46,7 @@ pub enum Metric {
     WorstClass,
     /// `worst-tenth`: the mean accuracy of the worst tenth of the devices then, with `run.fairness`.
     WorstTenth,
-    /// `jain`: Jain's index of how often the devices were scheduled.
+    /// `jain`: Jain's index of the numbers of rounds in which devices were scheduled.
     Jain,
     /// `bound`: the bound on E\[F\] − F* after the last round.
     Bound,
@@ -107,8 +107,7 @@ impl Metric {
         matches!(self, Self::Bound | Self::BoundAt(_) | Self::RoundsToBound(_))
     }
 
-    /// Whether it depends on what the model has learned; costs of all rounds and the evenness of scheduling
-    /// do not.
+    /// Whether it depends on the trained model; costs of all rounds and the evenness of scheduling do not.
     pub fn is_of_learning(self) -> bool {
         !matches!(self, Self::TotalSeconds | Self::TotalJoules | Self::WorstDeviceJoules | Self::Jain)
     }

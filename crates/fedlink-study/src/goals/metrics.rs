@@ -28,7 +28,7 @@ pub(super) struct Run {
     unfinished: Option<String>,
     /// Joules of the device that spent the most, where the radio has units.
     worst_device_joules: Option<f64>,
-    /// Jain's index of how often devices were scheduled.
+    /// Jain's index of the numbers of rounds in which devices were scheduled.
     jain: Option<f64>,
     /// Channel symbols used until each evaluation; empty if they are unknown.
     pub symbols: Vec<f64>,
@@ -95,7 +95,7 @@ impl Metrics {
         self.with(|run| run.worst_device_joules = joules)
     }
 
-    /// The same run with Jain's index of how often devices were scheduled; none if no device was.
+    /// The same run with Jain's index of its schedules; none if no device was scheduled.
     #[must_use]
     pub fn with_jain(self, index: Option<f64>) -> Self {
         self.with(|run| run.jain = index)
@@ -250,7 +250,7 @@ fn too_short() -> Reading {
     Reading::Missing("it has too few rounds or evaluations".into())
 }
 
-/// A run evaluated every ten rounds, a thousand bits a round.
+/// A run evaluated every ten rounds, a thousand bits per round.
 #[cfg(test)]
 pub(crate) fn rows(accuracies: &[f64]) -> Vec<Row> {
     let row = |(i, &test_accuracy): (usize, &f64)| {
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// The same rows at a quarter of a second and 3 joules a round.
+    /// The same rows at a quarter of a second and 3 joules per round.
     fn with_units(accuracies: &[f64]) -> Vec<Row> {
         let mut rows = rows(accuracies);
         for row in &mut rows {

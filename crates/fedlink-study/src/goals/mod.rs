@@ -1,5 +1,5 @@
-//! Goals: one language for "until when" and "at what cost". Claims, tables, the report, `fedlink status` and
-//! Python use the same goals and the same statistics.
+//! Goals: one language for conditions on runs and for the costs until they hold. Claims, tables, the report,
+//! `fedlink status` and Python use the same goals and the same statistics.
 //!
 //! ```text
 //! goal      = cost "until" condition {"and" condition} ["for" N "evaluations"]  |  metric

@@ -1,4 +1,4 @@
-//! From the text of a goal to its parts; errors name the place and what to write.
+//! From the text of a goal to its parts; errors name the place and the remedy.
 
 use super::goal::{COSTS, Condition, Goal, Level, Quantity, RECORDED, Until};
 use fedlink::spec::nearest;

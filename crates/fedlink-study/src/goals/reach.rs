@@ -1,4 +1,4 @@
-//! Where a run reaches a goal, and what it costs until then.
+//! The point at which a run reaches a goal, and the cost until then.
 
 use super::goal::{Cost, Until};
 use super::metrics::{Reading, Run, finite, no_evaluation, no_units};

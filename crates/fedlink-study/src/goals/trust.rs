@@ -58,8 +58,8 @@ pub(crate) enum Party<'a> {
 /// The reason why a comparison must not be decided by its runs; none if it may.
 ///
 /// At half of the seeds or more, both sides ended at chance level, or a battery was empty before the end or
-/// before the goal was reached. One side that learned makes a comparison meaningful, whatever the other did.
-/// A number is at chance level if it is an accuracy that chance reaches; a number of any other unit says
+/// before the goal was reached. One side that learned makes a comparison meaningful, with any other side. A
+/// number is at chance level if it is an accuracy that chance reaches; a number of any other unit says
 /// nothing about learning.
 pub(crate) fn distrusted(left: Party, right: Party) -> Option<String> {
     let Party::Runs(goal, runs) = left else { return None };

@@ -139,7 +139,7 @@ pub struct PolicyCost {
     pub trains: f64,
     /// Devices that were scheduled at least once.
     pub heard: usize,
-    /// How often each device was scheduled.
+    /// The number of rounds in which each device was scheduled.
     pub scheduled: Vec<u32>,
     /// Bits of all scheduled devices together.
     pub bits: f64,
@@ -149,7 +149,7 @@ pub struct PolicyCost {
     pub lost: f64,
     /// Symbol durations in which each device sent, over all rounds.
     pub airtime: Vec<f64>,
-    /// Share of the devices that were asked to train, or scheduled, that cannot finish before the deadline.
+    /// Share of the devices that must train, or are scheduled, that cannot finish before the deadline.
     pub late: f64,
     /// Seconds; none without units. If the slowest of Rayleigh links sets a phase, its mean may not exist.
     pub phases: Option<Phases>,

@@ -98,7 +98,7 @@ fn updates_without_enough_bits_are_silent_and_a_payload_is_timed() {
         ("radio.fading", "static"),
         ("radio.power_policy", "fixed"),
     ]);
-    // 7.8 dBm at 500 m: SNR 1, 1 bit a symbol, 10 ms.
+    // 7.8 dBm at 500 m: SNR 1, 1 bit per symbol, 10 ms.
     let study = of(&cell);
     let [median, high] = study.rows[0].link.upload_s.unwrap();
     assert!((median - 0.01).abs() < 1e-4 && median == high, "{median}");

@@ -139,7 +139,7 @@ fn probe_of(spec: &Spec, threads: usize) -> Config {
 fn measure(plan: &Plan, run: &Run, probe: &Config, pool: &rayon::ThreadPool) -> Result<Pace, Error> {
     let spec = probe.resolve(&plan.sweep.parts)?;
     let mut simulation = Simulation::new(spec.with_work(Arc::clone(plan.dataset(run)))?)?;
-    // The first round makes what later ones reuse.
+    // The first round allocates the memory that later ones reuse.
     pool.install(|| simulation.step())?;
     let mut device = f64::INFINITY;
     for _ in 0..3 {

@@ -38,7 +38,7 @@ pub fn freeze(folder: &Path, plan: &Plan) -> Result<FolderState, Error> {
 
 /// As [`freeze`], on another disk.
 pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<FolderState, Error> {
-    // Before anything is written into a folder that may belong to somebody else.
+    // Before anything is written into a folder that may belong to the user.
     folder_state(folder, &plan.sweep)?;
     check_runs_folder(folder)?;
     disk.create_dir(folder).map_err(Error::file("make", folder))?;

@@ -152,7 +152,7 @@ pub(super) fn check_log(
     }
 }
 
-/// The lines of the file at `path`, whatever they are; none if it is longer than so many lines can be.
+/// The lines of the file at `path`, with any content; none if it is longer than that number of lines can be.
 pub(super) fn file_seal(path: &Path, lines: u64) -> Result<Option<LogSeal>, Error> {
     let mut found = Lines::default();
     let mut read = || -> io::Result<bool> {

@@ -227,7 +227,7 @@ impl Model {
     }
 
     /// Everything that a power cut may leave now: files by path. Any of the changes of names may be lost, and
-    /// of the content of files what is not synced is there, is not there, or is torn.
+    /// content that is not synced is there, is not there, or is torn.
     fn images(&self) -> BTreeSet<Image> {
         let mut images = BTreeSet::new();
         // All subsets of the latest changes; those before them are there or not together.

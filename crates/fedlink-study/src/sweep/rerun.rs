@@ -239,7 +239,7 @@ fn compare_logs(
         let path = files.rounds(*which);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (seal, made) = (stored.logs.get(which.ending()), lines.seal());
-        // A log that was begun and not continued is no part of the results: no table is made of it.
+        // A log that was begun and not continued does not belong to the results: no table is made of it.
         if seal.is_none()
             && let Err(problem) = check_log(&path, *which, &stored.result.outcome, None)
         {

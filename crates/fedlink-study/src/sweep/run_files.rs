@@ -82,7 +82,7 @@ impl RunFiles {
     fn within(runs: &Path, spec: &Spec) -> Self {
         let (config, trajectory) = digests(spec);
         let run = &spec.run;
-        // Many times what a run of so many rounds and devices can need: a larger file is not one of ours.
+        // Many times the size that a run of this length can need: a larger file is not one of ours.
         let rows = 1 + run.rounds / run.evaluate_every.max(1);
         let numbers = rows.saturating_mul(1 << 14).saturating_add(spec.data.devices.saturating_mul(1 << 12));
         Self {

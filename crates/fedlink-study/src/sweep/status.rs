@@ -95,7 +95,7 @@ pub struct GoalProgress {
 pub struct CurveProgress {
     /// Its label.
     pub curve: String,
-    /// Of a cost: the median over the runs that have ended, and how many of them reached the goal.
+    /// Of a cost: the median over the runs that have ended, and the number of runs that reached the goal.
     #[serde(flatten)]
     pub median: Option<Median>,
     /// Of a metric: the mean over them.

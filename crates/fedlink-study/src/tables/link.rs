@@ -176,7 +176,7 @@ mod tests {
         for (row, up_s) in curve.runs[0].rows.iter_mut().zip([0.5, 0.25]) {
             row.up_s = Some(up_s);
         }
-        // Ten rounds of half a second, then ten of a quarter, at 1000 symbols a second.
+        // Ten rounds of half a second, then ten of a quarter, at 1000 symbols per second.
         assert_eq!(curve.symbols_by_row(), [5000.0, 7500.0]);
     }
 
@@ -193,7 +193,7 @@ mod tests {
         let snrs = curve.snrs();
         let names: Vec<(&str, usize)> = snrs.iter().map(|(name, of)| (name.as_str(), of.len())).collect();
         assert_eq!(names, [("group of 20 dB", 6), ("group of 0 dB", 6)]);
-        // The SNR of a group is that while its devices send, whatever K is.
+        // The SNR of a group is that while its devices send, at any K.
         for ((_, snrs), level) in snrs.iter().zip([20.0, 0.0]) {
             assert!(snrs.iter().all(|snr| (snr - level).abs() < 1e-9), "{snrs:?}");
         }

@@ -33,7 +33,7 @@ pub struct RunResult {
     pub rows: Vec<Row>,
     /// The run in numbers.
     pub outcome: Outcome,
-    /// How it ended.
+    /// The state at its end.
     pub status: Status,
     /// Wall-clock time in seconds, with other runs beside it.
     pub seconds: f64,

@@ -1,4 +1,4 @@
-//! The parts of the clock: how long training takes, how devices and rounds differ, how the model goes out.
+//! The parts of the clock: duration of training, differences between devices and rounds, and the downlink.
 
 pub mod compute;
 pub mod downlink;

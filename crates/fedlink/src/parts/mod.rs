@@ -197,8 +197,8 @@ pub trait PartConfig: Keys + Clone + Default + Serialize + DeserializeOwned + Se
     /// The name that the part had in earlier versions; empty: it had no other. A configuration that has it is
     /// refused with the name of today, and one in a folder of results is read.
     const FORMER_NAME: &'static str = "";
-    /// Raised when the part comes to give other results for a configuration; the digest of a run that chooses
-    /// the part then differs from an earlier one.
+    /// Raised when the part gives other results than before for the same configuration; the digest of a run
+    /// that chooses the part then differs from an earlier one.
     const REVISION: u32 = 1;
 
     /// The facts of the part, for a kind whose parts declare them before they are built.
@@ -373,7 +373,7 @@ fn check<C: PartConfig>(own: &Table) -> Result<(), ConfigError> {
     read::<C>(own).map(|_| ())
 }
 
-/// The error of the first key whose value cannot be read on its own.
+/// The error of the first key that has an invalid value on its own.
 fn wrong_type<C: PartConfig>(own: &Table, whole: &toml::de::Error) -> ConfigError {
     let alone = |(key, value): (&String, &Value)| {
         let table = Table::from_iter([(key.clone(), value.clone())]);
@@ -465,8 +465,8 @@ impl Listing {
         }
     }
 
-    /// Checks the names and the types of the keys of `own` as the own table of part `name`, whatever
-    /// their values are; none if there is no such part.
+    /// Checks the names and the types of the keys of `own` as the own table of part `name`, at any values;
+    /// none if there is no such part.
     pub fn check_table(&self, name: &str, own: &Table) -> Option<Result<(), ConfigError>> {
         let index = self.parts.iter().position(|part| part.name == name)?;
         let table = format!("{}.{name}", self.table);

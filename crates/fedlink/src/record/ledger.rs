@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Sums {
     rounds: u64,
-    /// Rounds in which anybody trained.
+    /// Rounds in which at least one device trained.
     trained: u64,
     train_loss: f64,
     bits: f64,
@@ -201,7 +201,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// The empty ledger of a run with so many devices, whose scheme has levels up to `highest_level`.
+    /// The empty ledger of a run with this number of devices, whose scheme has levels up to `highest_level`.
     pub(crate) fn new(devices: usize, highest_level: Option<u64>) -> Self {
         Self {
             highest_level,

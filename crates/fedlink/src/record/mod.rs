@@ -41,7 +41,7 @@ pub enum Arrival {
 }
 
 impl Arrival {
-    /// How it is written in tables.
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Used => "used",
@@ -254,7 +254,7 @@ pub struct Outcome {
     pub best_accuracy: Option<f64>,
     /// Mean loss on the test set at the last evaluation.
     pub final_loss: Option<f64>,
-    /// `run.target`, the accuracy that `rounds_to_target` asks for.
+    /// `run.target`, the accuracy of `rounds_to_target`.
     #[serde(default)]
     pub target: f64,
     /// The first evaluated round with an accuracy of at least `target`.
@@ -283,7 +283,7 @@ pub struct Outcome {
     /// power that it radiates is lower by its share of the symbols.
     #[serde(default)]
     pub average_power: Vec<f64>,
-    /// How often each device was scheduled.
+    /// The number of rounds in which each device was scheduled.
     pub scheduled: Vec<u32>,
     /// Mean bits of the payloads sent in a round; none if nothing is encoded.
     pub wire_bits_per_round: Option<f64>,

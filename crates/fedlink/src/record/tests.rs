@@ -281,7 +281,7 @@ fn the_digest_changes_with_everything_else_of_a_round_and_with_the_model() {
     assert_eq!(digest(&silent), digest(&record()));
 }
 
-/// A round in which device 4 sends for so many seconds and spends so many joules.
+/// A round in which device 4 sends for this time and spends this energy.
 fn cost(up_s: f64, transmit_j: f64) -> Cost {
     let spent = Energy { transmit_j, ..Energy::default() };
     Cost::new(Phases { up_s, ..Phases::default() }, vec![(DeviceId(4), spent)])
@@ -416,7 +416,7 @@ fn a_round_without_training_does_not_lower_the_mean_loss() {
     assert_eq!(ledger.rows()[0].train_loss, 0.25);
 }
 
-/// Columns come and go; the bytes of a row are those of version 0.2, and what came later is beside them.
+/// Columns come and go; the bytes of a row are those of version 0.2, and later columns are beside them.
 #[test]
 fn a_history_reads_back_unchanged_and_so_does_that_of_version_0_2() {
     #[derive(serde::Serialize)]

@@ -28,7 +28,7 @@ use toml::{Table, Value};
 /// The keys of a table `[[group]]`.
 const KEYS: [&str; 6] = ["name", "devices", "snr_db", "speed", "battery_j", "classes"];
 
-/// Replaces the tables `[[group]]` of a configuration by the keys that they stand for.
+/// Replaces the tables `[[group]]` of a configuration by the keys that they abbreviate.
 pub fn lower_groups(table: &mut Table) -> Result<(), ConfigError> {
     let groups = match table.remove("group") {
         None => return Ok(()),

@@ -14,11 +14,11 @@ use toml::{Table, Value};
 
 /// The version of the meaning of configurations, which is part of every [digest](config_digest).
 ///
-/// Raise it when every configuration that was written before would give other numbers now: when the default
-/// of a key changes, when a value of a key comes to mean something else, or when the golden digests change on
-/// purpose. A correction that concerns some configurations is a revision of those. Earlier
-/// results are then those of other configurations. Do not raise it for a new key, a new part or a new column
-/// whose default leaves results as they were.
+/// Raise it when every earlier configuration would give other numbers now: when the default of a key changes,
+/// when a value of a key changes its meaning, or when the golden digests change on purpose. A correction that
+/// concerns some configurations is a revision of those. Earlier results are then those of other
+/// configurations. Do not raise it for a new key, a new part or a new column whose default leaves results as
+/// they were.
 pub const SEMANTICS: u32 = 1;
 
 /// The digest of a run's configuration: all settings on which its numbers depend, without the data.
@@ -28,9 +28,10 @@ pub fn config_digest(spec: &Spec) -> [u8; 32] {
     digest_of(&distinctive_keys(spec))
 }
 
-/// The digest of all that the first rounds of a run depend on: the [configuration](config_digest) without
-/// `run.rounds`, unless rounds depend on how many there will be (`defense.participation_cap`, rates that fall
-/// by a cosine). A run with more rounds and the same trajectory begins with the rounds of the shorter one.
+/// The digest of everything that the first rounds of a run depend on: the [configuration](config_digest)
+/// without `run.rounds`, unless rounds depend on their total number (`defense.participation_cap`, rates that
+/// fall by a cosine). A run with more rounds and the same trajectory begins with the rounds of the shorter
+/// one.
 pub fn trajectory_digest(spec: &Spec) -> [u8; 32] {
     digests(spec).1
 }

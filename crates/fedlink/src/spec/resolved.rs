@@ -55,7 +55,7 @@ impl Deref for Spec {
 /// The origin of a custom task.
 const TASK: &str = "task";
 
-/// How often a configuration was resolved, for tests that count it.
+/// The number of times that a configuration was resolved, for tests.
 static RESOLUTIONS: AtomicU64 = AtomicU64::new(0);
 
 impl Config {
@@ -237,8 +237,8 @@ impl Spec {
         "lower learn.rate".into()
     }
 
-    /// The keys that nobody has written and whose defaults follow from other keys: `learn.rate`, and keys of
-    /// the chosen parts whose defaults depend on the run.
+    /// The keys that are not written and whose defaults follow from other keys: `learn.rate`, and keys of the
+    /// chosen parts whose defaults depend on the run.
     ///
     /// ```
     /// let config = fedlink::spec::Config::from_toml("[schedule]\npolicy = \"bc-bn2\"").unwrap();
@@ -310,7 +310,7 @@ impl Spec {
         rules::cautions(&self.0.config, &self.0.shared.parts, &self.0.shared.facts)
     }
 
-    /// How often this process resolved a configuration so far.
+    /// The number of times that this process has resolved a configuration.
     #[doc(hidden)]
     pub fn resolutions() -> u64 {
         RESOLUTIONS.load(Ordering::Relaxed)

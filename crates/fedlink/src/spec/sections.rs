@@ -13,7 +13,7 @@ use crate::radio::access::slots::SlotKind;
 use crate::radio::cell::pathloss::LineOfSight;
 use crate::radio::{Combining, PayloadMode, Snrs};
 
-/// `[data]`: what is learned from, and who has which part of it.
+/// `[data]`: the data set, and its partition.
 #[keys(section = "data")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -48,7 +48,7 @@ pub struct DataConfig {
     pub group_classes: Option<Vec<Vec<u64>>>,
 }
 
-/// `[learn]`: model, local training, and what the server makes of it.
+/// `[learn]`: model, local training, and aggregation.
 #[keys(section = "learn")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -250,7 +250,7 @@ pub struct RadioConfig {
     pub wire: bool,
 }
 
-/// `[cell]`: where the devices are, and what their mean gains are.
+/// `[cell]`: positions and mean gains of the devices.
 #[keys(section = "cell")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -288,7 +288,7 @@ pub struct CellConfig {
     pub drift: bool,
 }
 
-/// `[clock]`: what a round takes in seconds.
+/// `[clock]`: the seconds of a round.
 #[keys(section = "clock")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -321,7 +321,7 @@ pub struct ClockConfig {
     pub group_speeds: Option<Vec<f64>>,
 }
 
-/// `[energy]`: what a device draws from its battery.
+/// `[energy]`: the power that a device draws from its battery.
 #[keys(section = "energy")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -355,7 +355,7 @@ pub struct EnergyConfig {
     pub group_battery_j: Option<Vec<f64>>,
 }
 
-/// `[schedule]`: who sends.
+/// `[schedule]`: the choice of devices.
 #[keys(section = "schedule")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -418,7 +418,7 @@ pub struct AdversaryConfig {
     pub kind: String,
 }
 
-/// `[defense]`: what the server does about them.
+/// `[defense]`: the server's measures against them.
 #[keys(section = "defense")]
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

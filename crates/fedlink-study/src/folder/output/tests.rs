@@ -181,7 +181,7 @@ fn the_list_and_the_lock_are_never_written_through_a_link() {
         fs::remove_file(target.join(name)).unwrap();
     }
     assert!(!base.path().join("new").exists() && fs::read(&other).unwrap() == b"precious");
-    // A file of somebody else with the name of the lock is neither locked nor removed.
+    // A foreign file with the name of the lock is neither locked nor removed.
     fs::write(target.join(LOCK), "precious").unwrap();
     assert!(folder.lock().is_err());
     assert_eq!(FolderFiles::new(&target).others().unwrap(), [LOCK]);

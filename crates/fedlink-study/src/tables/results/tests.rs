@@ -69,7 +69,7 @@ fn warnings_of_runs_are_below_the_table_once_per_kind() {
     assert_eq!(curve.warnings(), [(1, heard(13).as_str()), (1, "weights were all zero")]);
     let text = table(&[curve.clone()]);
     assert!(text.contains("bn2 (seed 1): heard 13/60: most devices were never scheduled\n"), "{text}");
-    // What the configuration alone gives is printed before a run.
+    // Values that follow from the configuration alone are printed before a run.
     crate::example::change(&mut curve, |config| config.schedule.policy = "optimal".into());
     let caution = curve.spec.cautions().pop().expect("unbiased shares with a biased scheme");
     curve.runs[0].outcome.warnings = vec![caution.clone()];
@@ -258,7 +258,7 @@ fn with_units_every_table_has_seconds_and_joules() {
 
 #[test]
 fn devices_above_their_power_are_counted_in_the_units_of_the_radio() {
-    // 7.8 dBm are 6.03 mW: nobody is above them at 5 mW, two are at 7 mW.
+    // 7.8 dBm are 6.03 mW: no device is above them at 5 mW, two are at 7 mW.
     let mut curve = with_units(curve_of("bc", &[&[0.5]]));
     assert_eq!(curve.device_use().above.mean, 0.0);
     curve.runs[0].outcome.average_power[..2].fill(0.007);

@@ -42,7 +42,7 @@ impl PartConfig for CyclesConfig {
 /// t = c·S/f and E = κ·c·S·f².
 ///
 /// Source: the model of most wireless papers, c ~ U(1, 3)·10⁴ and f = 2 GHz after Yang et al., as we read it.
-/// It does not know the model that is trained: for a network of d weights c cycles stand for 6·d operations.
+/// It does not depend on the trained model: for a network of d weights c cycles correspond to 6·d operations.
 /// Some write α/2 for κ. Invariants: half the frequency takes twice the time and a quarter of the energy.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! How long local training takes, one file for each model of it.
+//! The duration of local training, one file for each model of it.
 
 crate::register! {
     /// All models of computation.

@@ -86,7 +86,7 @@ pub struct Broadcast {
 }
 
 impl Broadcast {
-    /// Bits a second and hertz at which a device can be served.
+    /// Bits per second and hertz at which a device can be served.
     fn efficiency(&self, t: u64, device: DeviceId, radio: &Radio) -> f64 {
         let gain = match &self.fading {
             Some(fading) => radio.mean_gain(t, device) * fading.gain(t, device),

@@ -7,7 +7,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 /// The entry of this law.
 pub const ENTRY: Entry<dyn Spread> = Entry::of::<Classes>();
 
-/// Device m has factor number m mod (how many there are).
+/// Device m has factor number m mod (number of factors).
 #[keys]
 #[derive(Clone, Debug)]
 pub struct Classes {

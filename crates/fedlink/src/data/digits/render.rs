@@ -34,7 +34,7 @@ impl Canvas {
     /// Draws the line from `a` to `b`. Its width and ink change linearly from one end to the other.
     ///
     /// A pixel whose center is at distance δ from the nearest point of the line gets clamp(½ + (radius −
-    /// δ)/edge, 0, 1)·ink, unless it has more already: the ink of crossing lines is not added up.
+    /// δ)/edge, 0, 1)·ink, unless it has more already: the ink of crossing lines is not summed.
     pub fn line(&mut self, a: Dot, b: Dot) {
         let (dx, dy) = (b.x - a.x, b.y - a.y);
         let length2 = dx * dx + dy * dy;

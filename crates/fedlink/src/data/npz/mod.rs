@@ -39,7 +39,7 @@ pub fn parse(file: &[u8], name: &str) -> Result<Dataset, Flaw> {
     let archive = ZipArchive::new(Cursor::new(file)).map_err(|error| unreadable(&error))?;
     let budget = (file.len() as u64).saturating_mul(MAX_DEFLATE_RATIO);
     let mut npz = Npz { archive, budget };
-    // All headers before any number: what does not fit together is not unpacked.
+    // All headers before any number: arrays that do not fit together are not unpacked.
     let shape = npz.sample_shape("x_train", "y_train")?;
     let test_shape = npz.sample_shape("x_test", "y_test")?;
     if shape != test_shape {

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn devices_with_the_same_mix_have_the_same_accuracy() {
-        // As with IID data on average: every class is a tenth of every device, whatever its size.
+        // As with IID data on average: every class is a tenth of every device, at any size.
         let table = ClassTable::new((1..=20).map(|size| vec![size; 10]).collect());
         let mut evaluation =
             evaluation(&[(3, 10), (1, 7), (9, 9), (0, 4), (5, 8), (1, 1), (2, 3), (3, 5), (0, 1), (4, 6)]);
