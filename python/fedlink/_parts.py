@@ -413,7 +413,7 @@ def _save(part: Any) -> bytes:
     except Exception as error:
         cls = type(part).__name__
         raise TypeError(
-            f"{cls} keeps what cannot be pickled ({error}); define save(self) and load(self, state)"
+            f"{cls} keeps a value that cannot be pickled ({error}); define save(self) and load(self, state)"
         ) from error
 
 

@@ -70,7 +70,7 @@ class LinkBudget:
     scheduled: dict[str, npt.NDArray[np.int64]]
 
     def __repr__(self) -> str:
-        words = [f"{self.symbols} symbols a round"]
+        words = [f"{self.symbols} symbols per round"]
         if self.bandwidth_hz is None:
             words += [f"P̄ = {self.average_power:g}", f"σ² = {self.noise:g}"]
         else:
@@ -81,7 +81,7 @@ class LinkBudget:
         words.append(f"means over {self.rounds} rounds")
         lines = [f"<fedlink.LinkBudget: {', '.join(words)}>"]
         if self.keys:
-            lines.append("taken of what is swept: " + ", ".join(f"{k} = {v}" for k, v in self.keys.items()))
+            lines.append("values of swept keys: " + ", ".join(f"{k} = {v}" for k, v in self.keys.items()))
         return "\n".join([*lines, repr(self.devices), repr(self.policies)])
 
     def _repr_html_(self) -> str:

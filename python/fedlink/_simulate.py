@@ -243,7 +243,7 @@ class Result(Costs, Fairness):
             ("final accuracy", percent(summary["final_accuracy"])),
             ("best accuracy", percent(summary["best_accuracy"])),
             (f"rounds to {100 * summary['target']:g} %", "–" if to_target is None else to_target),
-            ("bits a round", f"{summary['bits_per_round']:.0f}"),
+            ("bits per round", f"{summary['bits_per_round']:.0f}"),
             ("highest average power of a device", f"{summary['worst_average_power']:.3g}"),
         ]
         if self.phases is not None:

@@ -47,7 +47,7 @@ REFUSED = [
     (lambda: fedlink.split_slots([1], [1], 0), ValueError, "symbols"),
     (lambda: fedlink.select("bn3", 1, [1.0], [1.0]), ValueError, "bn3.*did you mean"),
     (lambda: fedlink.select("bn2", 2, [1.0], [1.0]), ValueError, "k: must be in 1..=1, but is 2"),
-    (lambda: fedlink.select("bn2", 1, [1.0]), ValueError, "norms: bn2 chooses by what devices report"),
+    (lambda: fedlink.select("bn2", 1, [1.0]), ValueError, "norms: bn2 chooses by the reports of devices"),
     (
         lambda: fedlink.select("bn2", 1, [1.0, 2.0], [1.0]),
         ValueError,

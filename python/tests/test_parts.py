@@ -143,7 +143,7 @@ def test_a_policy_sees_all_that_the_server_knows(small):
         def select(self, view, reports):
             assert reports.values.shape == (8, 2) and reports.values.dtype == np.float32
             assert (reports["loss"] == reports.values[:, 1]).all() and (reports["norm"] > 0).all()
-            with pytest.raises(KeyError, match="was not asked"):
+            with pytest.raises(KeyError, match="was not requested"):
                 reports["compressed-norm"]
             return reports.devices[: view.k], np.ones(view.k)
 
@@ -239,7 +239,7 @@ def test_the_state_of_a_policy_is_in_a_checkpoint(small, tmp_path):
             super().__init__()
             self.f = lambda: None
 
-    with pytest.raises(TypeError, match="Lambda keeps what cannot be pickled.*define save"):
+    with pytest.raises(TypeError, match="Lambda keeps a value that cannot be pickled.*define save"):
         fedlink.simulate(small, policy=Lambda, checkpoint=tmp_path / "other.ckpt")
 
 

@@ -377,7 +377,7 @@ def test_the_link_budget_without_units_has_no_seconds(small):
     assert budget.bandwidth_hz is None and budget.rounds == 20
     assert "seconds" not in budget.policies.column_names and "x_m" not in budget.devices.column_names
     assert repr(budget).startswith(
-        "<fedlink.LinkBudget: 500 symbols a round, P̄ = 1, σ² = 1, means over 20 rounds>"
+        "<fedlink.LinkBudget: 500 symbols per round, P̄ = 1, σ² = 1, means over 20 rounds>"
     )
     assert "<th>snr_db</th>" in budget._repr_html_()
 

@@ -81,7 +81,7 @@ def test_calls_in_the_wrong_order_are_refused(config):
     server, node = start(config), fedlink.Encoder(config)
     with pytest.raises(RuntimeError, match="no round has begun"):
         server.report([0], [[1.0]])
-    with pytest.raises(RuntimeError, match="nobody has reported"):
+    with pytest.raises(RuntimeError, match="no device has reported"):
         server.deliver([], 0, 0.0)
     with pytest.raises(RuntimeError, match="evaluated"):
         server.evaluated(0.5, 0.5)

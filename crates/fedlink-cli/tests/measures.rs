@@ -270,7 +270,7 @@ fn a_run_that_schedules_few_devices_for_its_feedback_warns_with_the_reason() {
     let file = format!("{}\n[schedule]\nk = 2\n", &file[..file.find("[expected]").unwrap()]);
     std::fs::write(folder.path().join("few.toml"), file).unwrap();
     let printed = output(&folder, &["run", "few.toml", "--out", "few"]);
-    let why = "compress.feedback adds what was not sent to the norm that a device reports";
+    let why = "compress.feedback adds the unsent part to the norm that a device reports";
     let warned: Vec<&str> = printed.lines().filter(|line| line.contains(why)).collect();
     assert_eq!(warned.len(), 1, "{printed}");
     assert!(warned[0].contains("scheduled (seed 0): heard "), "{printed}");

@@ -122,8 +122,8 @@ pub fn float32_rows(name: &str, value: &Bound<'_, PyAny>, rows: usize, columns: 
     if array.shape() != [rows, columns] {
         let shape = array.shape();
         return Err(PyValueError::new_err(format!(
-            "{name}: must have a row for each of {rows} devices and a column for each of {columns} asks, but \
-             its shape is {shape:?}"
+            "{name}: must have a row for each of {rows} devices and a column for each of {columns} reported \
+             numbers, but its shape is {shape:?}"
         )));
     }
     let array = array.cast::<PyArray2<f32>>()?;

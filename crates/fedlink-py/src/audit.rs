@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 /// >>> bits = fedlink.dsgd_bits(9, 1)
 /// >>> fedlink.audit("norm", 3.0, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
 /// >>> fedlink.audit("norm", 3.1, [4], 1.0, dim=9, budget=bits, alone_bits=bits)
-/// 'it reported 3.1, but what it sent allows at most 3'
+/// 'it reported 3.1, but its upload allows at most 3'
 #[pyfunction]
 #[pyo3(signature = (
     ask, reported, indices, values, dim, budget, alone_bits, scheme = "d-sgd", *, seed = 0, t = 0, device = 0
@@ -66,7 +66,7 @@ pub fn audit(
         ("allows at most", range.end())
     };
     // Six digits are enough to separate a false report from a true one, and more than a reader wants.
-    Ok(Some(format!("it reported {}, but what it sent {limit} {}", short(reported), short(*bound))))
+    Ok(Some(format!("it reported {}, but its upload {limit} {}", short(reported), short(*bound))))
 }
 
 /// A number in six digits, without zeros at its end.

@@ -118,7 +118,7 @@ pub fn largest_q(
     let compressor = scheme_named(scheme).map_err(exception)?;
     compressor.largest_level(dim, Bits(bits)).ok_or_else(|| {
         PyValueError::new_err(format!(
-            "scheme: what {scheme:?} sends depends on the update, not on the bits alone; \
+            "scheme: the level of {scheme:?} depends on the update, not on the bits alone; \
              fedlink.Encoder(config) encodes one, and the result has its level"
         ))
     })
@@ -208,7 +208,7 @@ pub fn split_slots<'py>(
         )));
     }
     if weights.is_empty() {
-        return Err(PyValueError::new_err("weights: is empty, but somebody must send"));
+        return Err(PyValueError::new_err("weights: is empty, but at least one device must send"));
     }
     let kind = if whole { SlotKind::Whole } else { SlotKind::Real };
     let slots = fedlink::radio::access::slots::split_slots(&weights, &capacities, symbols, kind);
@@ -275,7 +275,7 @@ pub fn select<'py>(
         None if asks == 0 => vec![0.0; devices],
         None => {
             return Err(PyValueError::new_err(format!(
-                "norms: {policy} chooses by what devices report; give one number for each"
+                "norms: {policy} chooses by the reports of devices; give one number for each"
             )));
         }
     };

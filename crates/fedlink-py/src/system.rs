@@ -115,7 +115,7 @@ impl System {
     ) -> PyResult<(Bound<'py, PyArray1<f32>>, f64)> {
         if self.fleet.keeps_state() {
             return Err(PyValueError::new_err(
-                "learn.state, compress.feedback: a device's update depends on what it did in earlier rounds; \
+                "learn.state, compress.feedback: a device's update depends on its state from earlier rounds; \
                  set learn.state = \"reset\" and compress.feedback = \"off\" to train one device by itself",
             ));
         }

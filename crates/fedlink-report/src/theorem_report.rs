@@ -125,7 +125,7 @@ fn terms(check: &Check) -> String {
         ["part", "all rounds: bound", "measured", "ratio", "at the end: bound", "with measured terms"];
     let last = check.measured.len() - 1;
     format!(
-        "{}: the bound is {} times what is measured, {} for its terms times {} for the steps before\n{}",
+        "{}: the bound is {} times the measured value, {} for its terms times {} for the steps before\n{}",
         check.schedule.name(),
         number(check.looseness(last)),
         number(bound / middle),

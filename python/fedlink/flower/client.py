@@ -47,7 +47,7 @@ def configured_rate(context: Context) -> float:
     rate = context.node_config.get(RATE_KEY)
     if not isinstance(rate, (int, float)) or isinstance(rate, bool):
         raise ProtocolError(
-            f"the server asks for this node's uplink rate: set {RATE_KEY} in its --node-config, or give "
+            f"the server needs this node's uplink rate: set {RATE_KEY} in its --node-config, or give "
             "UpdateAwareClientApp(rate=…) a function that returns it"
         )
     return protocol.finite({RATE_KEY: rate}, RATE_KEY)
@@ -177,7 +177,7 @@ class UpdateAwareClientApp(ClientApp):
         asked = [ask for ask in asks if ask in protocol.LOSSES]
         if asked and loss is None:
             raise ProtocolError(
-                f"the policy asks for the training loss: return {self._loss_key!r} among the metrics of "
+                f"the policy needs the training loss: return {self._loss_key!r} among the metrics of "
                 "training, or give its name as UpdateAwareClientApp(loss_key=…)"
             )
         if loss is not None and asked:

@@ -117,7 +117,7 @@ class UpdateAwareStrategy(FedAvg):
         **fedavg: Any,
     ) -> None:
         if wrong := [name for name in NOT_OURS if name in fedavg]:
-            raise TypeError(f"leave out {', '.join(wrong)}: the policy decides who trains")
+            raise TypeError(f"leave out {', '.join(wrong)}: the policy selects the nodes that train")
         if "kc" in fedavg:
             raise TypeError('kc is a key of its policy: config={"schedule.bc-bn2.kc": …}')
         if uplink is None and config is None:

@@ -251,7 +251,7 @@ def test_impossible_schedules_are_refused_at_once(change, message):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"fraction_train": 0.5}, "fraction_train: the policy decides who trains"),
+        ({"fraction_train": 0.5}, "fraction_train: the policy selects the nodes that train"),
         ({"kc": 4}, "schedule.bc-bn2.kc"),
         ({"resume": True}, "records"),
         ({"uplink": None}, "the number of devices"),

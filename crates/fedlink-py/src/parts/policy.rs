@@ -211,7 +211,7 @@ impl Reports {
     /// The answers to one request, in the order of the devices.
     fn __getitem__<'py>(&self, py: Python<'py>, ask: &str) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let column = self.asks.iter().position(|known| *known == ask).ok_or_else(|| {
-            PyKeyError::new_err(format!("{ask:?} was not asked; asks() returns {:?}", self.asks))
+            PyKeyError::new_err(format!("{ask:?} was not requested; asks() returns {:?}", self.asks))
         })?;
         let values = self.values.bind(py).try_readonly()?;
         Ok(PyArray1::from_vec(py, values.as_array().column(column).to_vec()))

@@ -111,7 +111,7 @@ pub fn cell(report: &Report) -> String {
                        <h2 id=\"cell-heading\">Cell</h2>\n"
         .to_owned();
     for (i, map) in within(report.cells.iter(), |map| map.dots.len()).into_iter().enumerate() {
-        let what = format!("{}: devices by mean gain and by how often they were scheduled", map.title);
+        let what = format!("{}: devices by mean gain and by number of schedules", map.title);
         let figure = drawing(&what, map);
         if i == 0 {
             section += &figure;

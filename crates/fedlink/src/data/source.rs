@@ -19,7 +19,7 @@ pub const MAX_DEFLATE_RATIO: u64 = 1032;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The remedy for a damaged file.
-pub(super) const FETCH_AGAIN: &str = "the file is damaged or is not what its name suggests: fetch it again";
+pub(super) const FETCH_AGAIN: &str = "the file is damaged or its name is misleading: fetch it again";
 
 /// The placeholder of the decoder in a build without the feature `files`.
 #[cfg(not(feature = "files"))]

@@ -90,7 +90,7 @@ impl Mechanism {
             let names: Vec<&str> = asks.iter().map(|ask| ask.name()).collect();
             guarantee.caveats.push(format!(
                 "schedule.policy = \"{policy}\" has devices report their {}, and reports are sent without \
-                 noise: there is no guarantee, whatever the value of privacy.noise",
+                 noise: there is no guarantee for any value of privacy.noise",
                 names.join(" and ")
             ));
             return guarantee;

@@ -103,7 +103,7 @@ impl Play {
         policy.observe(&RoundRecord::of_devices(t + 1, &chosen));
         self.t += 1;
         if *policy.asks() != asks[..] {
-            return Err("asks: it does not ask for the same reports in all rounds".into());
+            return Err("asks: the requested reports differ between rounds".into());
         }
         Ok(Played { candidates, reports, schedule })
     }

@@ -56,7 +56,7 @@ pub fn lower_groups(table: &mut Table) -> Result<(), ConfigError> {
         }
     }
     let devices = each(&groups, "devices", |value| value.as_integer().filter(|count| *count >= 1))?
-        .ok_or_else(|| in_group(0, "devices", "is missing: how many devices the group has"))?;
+        .ok_or_else(|| in_group(0, "devices", "is missing: the number of devices of the group"))?;
     let sum = devices.iter().try_fold(0i64, |sum, count| sum.checked_add(*count)).unwrap_or(i64::MAX);
     let in_section = |table: &Table, section: &str, key: &str| {
         table.get(section).and_then(|section| section.get(key)).cloned()

@@ -226,7 +226,7 @@ impl Spec {
         let (facts, learn) = (self.facts(), &self.learn);
         if facts.feedback.keeps_rest && facts.scheme.may_expand {
             return format!(
-                "compress.feedback = \"{}\" adds to later updates what was not sent, and compress.scheme = \
+                "compress.feedback = \"{}\" adds the unsent part to later updates, and compress.scheme = \
                  \"{}\" may lengthen an update: choose a projection, or no feedback",
                 self.compress.feedback, self.compress.scheme
             );

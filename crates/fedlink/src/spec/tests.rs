@@ -509,7 +509,7 @@ fn settings_that_are_allowed_and_seldom_meant_are_named() {
     let power = cautions("[radio]\nbandwidth_hz = 1e6");
     assert!(power[0].contains("M·P̄/K = 23.8 dBm, but radio.power_max_dbm is 23"), "{power:?}");
     // 7.8 dBm over −174 + 5 + 60 dBm of noise.
-    assert!(power[1].contains("the mean SNR at radio.power_dbm is 117 dB, 39 bits a symbol"), "{power:?}");
+    assert!(power[1].contains("the mean SNR at radio.power_dbm is 117 dB, 39 bits per symbol"), "{power:?}");
     assert!(cautions("[radio]\nbandwidth_hz = 1e6\nsnr_db = [20, 90]")[0].contains("radio.snr_db has 90 dB"));
     let cell = |law: &str, more: &str| {
         cautions(&format!(

@@ -34,7 +34,7 @@ pub(crate) fn check(genie: Genie, spec: &Spec, task: &dyn Task) -> Result<(), Co
     if genie == Genie::Loss {
         if devices * k > MAX_EVALUATIONS {
             return refuse(format!(
-                "is \"{name}\", which evaluates the training set M·K times a round and is for up to \
+                "is \"{name}\", which evaluates the training set M·K times per round and is for up to \
                  {MAX_EVALUATIONS} of them, but data.devices · schedule.k is {}",
                 devices * k
             ));

@@ -413,7 +413,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
         (
             "learn.aggregate",
             "fednova".into(),
-            "learn.aggregate: is \"fednova\", but the task Plain does not tell",
+            "learn.aggregate: is \"fednova\", but the task Plain does not state",
         ),
         (
             "learn.weight_decay",

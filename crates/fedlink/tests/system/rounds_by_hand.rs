@@ -234,7 +234,7 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     assert_eq!(message(server.report(Reports::default()).map(drop)), "report: no round has begun");
     assert_eq!(message(server.deliver(&[], training, None).map(drop)), "deliver: no round has begun");
     begin(&mut server, 0);
-    assert_eq!(message(server.deliver(&[], training, None).map(drop)), "deliver: nobody has reported yet");
+    assert_eq!(message(server.deliver(&[], training, None).map(drop)), "deliver: no device has reported yet");
     let report = |server: &mut Server, devices: &[u32], asks: usize| {
         begin(server, 0);
         let values = vec![1.0; devices.len() * asks];
@@ -242,11 +242,11 @@ fn calls_in_the_wrong_order_or_that_do_not_match_are_refused() {
     };
     assert_eq!(
         message(report(&mut server, &[0, 1, 2], 2)),
-        "report: every candidate answers each ask with one number"
+        "report: every candidate must report each requested number"
     );
     assert_eq!(
         message(report(&mut server, &[0, 1, 2], 0)),
-        "report: every candidate answers each ask with one number"
+        "report: every candidate must report each requested number"
     );
     assert_eq!(message(report(&mut server, &[0, 1, 1], 1)), "report: a device reports twice");
     assert_eq!(message(report(&mut server, &[0, 9], 1)), "report: a device that was no candidate reports");

@@ -62,7 +62,7 @@ function startDevices() {
   CURVES.forEach((curve, i) => $("device-curve").append(make("option", { value: i }, curve.label)));
   const index = () => Number($("device-curve").value);
   const chosen = () => CURVES[index()];
-  /** The devices in the chosen order: by number, or by how often they were scheduled. */
+  /** The devices in the chosen order: by index, or by number of schedules. */
   const inOrder = (values) => {
     const { scheduled, ranked } = chosen();
     const items = values.map((value, device) => ({ device, value }));

@@ -61,7 +61,7 @@ const PEAK: f64 = 11.494_942_371_252_008;
 impl FiniteBlocklength {
     /// Codes that fail with probability `error`, above 0 and at most ½.
     pub fn new(error: f64) -> Self {
-        assert!(error > 0.0 && error <= 0.5, "a code must be better than a coin");
+        assert!(error > 0.0 && error <= 0.5, "a code must lose at most half of its uploads");
         Self { quantile: inverse_q(error) }
     }
 

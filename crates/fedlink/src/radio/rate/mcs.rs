@@ -142,7 +142,7 @@ fn check_thresholds(thresholds: &[f64], efficiencies: &[f64; STEPS]) -> Result<(
         }
         if spectral_efficiency(from_db(threshold)) < efficiency {
             return refuse(format!(
-                "number {index} is {threshold}, but {efficiency} bits a symbol need at least {:.2} dB",
+                "number {index} is {threshold}, but {efficiency} bits per symbol need at least {:.2} dB",
                 10.0 * libm::log10(libm::exp2(efficiency) - 1.0)
             ));
         }
@@ -312,7 +312,7 @@ mod tests {
         let error = |change: &dyn Fn(&mut Vec<f64>)| listed(change).unwrap_err();
         assert!(error(&|n| n.truncate(14)).contains("thresholds_db: has 14 numbers, but must have 15"));
         assert!(error(&|n| n[3] = -2.3).contains("number 4 is -2.3, but must be above the one before, -2.3"));
-        assert!(error(&|n| n[0] = -20.0).contains("number 1 is -20, but 0.15234375 bits a symbol need"));
+        assert!(error(&|n| n[0] = -20.0).contains("number 1 is -20, but 0.15234375 bits per symbol need"));
         assert!(error(&|n| n[14] = 1e9).contains("number 15 is 1000000000, but must lie in"));
         assert!(build("loss = 1.0").unwrap_err().contains("radio.mcs.loss"));
     }

@@ -208,6 +208,6 @@ mod tests {
         let server =
             crate::system::server::Server::of(&config.resolve(&parts).unwrap(), vec![0.0; 20], None).unwrap();
         let [warning] = &server.warnings()[..] else { panic!("one warning") };
-        assert!(warning.starts_with("policy data-aware looks at the labels"), "{warning}");
+        assert!(warning.starts_with("policy data-aware uses the labels"), "{warning}");
     }
 }

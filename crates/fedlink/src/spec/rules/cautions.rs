@@ -23,7 +23,7 @@ impl Draft<'_> {
         if facts.server_optimizer.divides_by_size && learn.server_rate >= 1.0 {
             cautions.push(format!(
                 "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its \
-                 own size: a weight moves by about that rate in a round; 0.01 is a start",
+                 own size: a weight moves by about that rate per round; 0.01 is a start",
                 learn.server_rate, learn.server_optimizer
             ));
         }
@@ -85,7 +85,7 @@ impl Draft<'_> {
         }
         if facts.feedback.keeps_rest && facts.scheme.may_expand {
             cautions.push(format!(
-                "compress.feedback = \"{}\" adds to later updates what was not sent, and compress.scheme = \
+                "compress.feedback = \"{}\" adds the unsent part to later updates, and compress.scheme = \
                  \"{}\" may lengthen an update, so that the rest may grow without bound; choose a projection",
                 self.config.compress.feedback,
                 self.parts.scheme.name()
@@ -113,8 +113,8 @@ impl Draft<'_> {
             let highest = snrs.levels().iter().copied().fold(f64::NEG_INFINITY, f64::max);
             return (highest > HIGHEST_SNR_DB).then(|| {
                 format!(
-                    "radio.snr_db has {highest} dB, which is {:.1} bits a symbol; no receiver has such an \
-                     SNR",
+                    "radio.snr_db has {highest} dB, which is {:.1} bits per symbol; no receiver has such \
+                     an SNR",
                     bits_a_symbol(highest)
                 )
             });
@@ -127,8 +127,8 @@ impl Draft<'_> {
         (snr_db > HIGHEST_SNR_DB).then(|| {
             format!(
                 "radio.bandwidth_hz is set, and there is no path loss: the mean SNR at radio.power_dbm is \
-                 {snr_db:.0} dB, {:.0} bits a symbol; set radio.snr_db, cell.layout with cell.pathloss, or \
-                 radio.mean_gains",
+                 {snr_db:.0} dB, {:.0} bits per symbol; set radio.snr_db, cell.layout with cell.pathloss, \
+                 or radio.mean_gains",
                 bits_a_symbol(snr_db)
             )
         })

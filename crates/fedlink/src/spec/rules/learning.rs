@@ -103,14 +103,13 @@ impl Draft<'_> {
             Err(ConfigError::new("privacy.noise", format!("is {}, which {problem}", privacy.noise)))
         };
         if !matches!(defense.clip, Clip::Norm(_)) {
-            let needs = "needs a norm S to which updates are clipped, whatever they are; set defense.clip to \
-                         a number";
+            let needs = "needs a norm S to which all updates are clipped; set defense.clip to a number";
             return refuse(needs.into());
         }
         if self.facts.feedback.state_decay.is_some() {
             return refuse(format!(
-                "bounds what one device adds to a round, but with compress.feedback = \"{}\" every round has \
-                 what all devices ever sent; choose another compress.feedback",
+                "bounds what one device adds to a round, but with compress.feedback = \"{}\" every round \
+                 contains the earlier uploads of all devices; choose another compress.feedback",
                 self.parts.feedback.name()
             ));
         }

@@ -88,7 +88,7 @@ pub fn check_nodes(spec: &Spec) -> Result<(), ConfigError> {
     check_local_steps(spec)?;
     let policy = &spec.facts().policy;
     let why = match (policy.genie, policy.is_a_link) {
-        (Some(_), _) => "chooses by what no server can know",
+        (Some(_), _) => "chooses from information that no server has",
         (None, false) => "sends more than any link carries",
         (None, true) => return Ok(()),
     };

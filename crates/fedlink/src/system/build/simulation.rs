@@ -115,7 +115,7 @@ fn check_class_table(spec: &Spec, work: &Work) -> Result<(), ConfigError> {
     let devices = spec.data.devices;
     memory::check(devices, dataset.classes, devices as usize).map_err(|_| {
         let problem = format!(
-            "keeps how many samples of {} classes each of {devices} devices has, which is more than this \
+            "keeps the numbers of samples of {} classes for {devices} devices, which exceed this \
              machine's memory; set it to false, or data.devices to a smaller number",
             dataset.classes
         );
@@ -153,14 +153,14 @@ fn check_steps(spec: &Spec, task: &dyn Task, by_steps: bool) -> Result<(), Confi
     if spec.facts().correction.corrects {
         let problem = format!(
             "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \
-             {}, or let the task tell its local steps",
+             {}, or define the local steps of the task",
             parts_with::<dyn Correction>(|facts| !facts.corrects)
         );
         return Err(ConfigError::new("learn.correction", problem));
     }
     if by_steps {
         let problem = format!(
-            "is \"{aggregate}\", but the task {name} does not tell its local steps; write {}",
+            "is \"{aggregate}\", but the task {name} does not state its local steps; write {}",
             parts_with::<dyn Aggregator>(|facts| !facts.by_steps)
         );
         return Err(ConfigError::new("learn.aggregate", problem));

@@ -96,7 +96,7 @@ impl Server {
             refused => {
                 let problem = match &refused {
                     None => "deliver: no round has begun",
-                    Some(Open { decided: None, .. }) => "deliver: nobody has reported yet",
+                    Some(Open { decided: None, .. }) => "deliver: no device has reported yet",
                     Some(_) => "deliver: there must be one upload of each scheduled device, in their order",
                 };
                 self.open = refused;

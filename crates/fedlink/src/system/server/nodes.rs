@@ -63,7 +63,7 @@ impl Server {
     ) -> Result<Vec<Arrival>, Error> {
         let decided = self.open.as_ref().and_then(|open| open.decided.as_ref());
         let Some(Decided { schedule, grants, .. }) = decided else {
-            return Err(Error::order("deliver: nobody has reported yet"));
+            return Err(Error::order("deliver: no device has reported yet"));
         };
         if messages.iter().any(|message| !schedule.devices().any(|device| device == message.device)) {
             return Err(Error::order("deliver: there is an upload of a device that was not scheduled"));

@@ -84,7 +84,7 @@ impl Server {
         let why = if by_norm && keeps_rest {
             let without = |facts: &FeedbackFacts| !facts.keeps_rest && facts.state_decay.is_none();
             format!(
-                "; compress.feedback adds what was not sent to the norm that a device reports, so that those \
+                "; compress.feedback adds the unsent part to the norm that a device reports, so that those \
                  that were scheduled are scheduled again; write {} or choose a policy that does not look at \
                  norms",
                 parts_with::<dyn ErrorFeedback>(without)
@@ -145,7 +145,7 @@ impl Server {
         let labels = || self.facts.labels.as_ref().and_then(|labels| labels(DeviceId(0)));
         if self.policy.uses_labels() && labels().is_none() {
             warnings.push(format!(
-                "policy {policy} looks at the labels that devices hold, and nobody knows them here: all are \
+                "policy {policy} uses the labels of the devices, but these are unknown here: all devices are \
                  alike"
             ));
         }

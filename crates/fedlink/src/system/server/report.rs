@@ -84,7 +84,7 @@ impl Server {
     /// policy gave the failed device a weight of its own, which no other device can take over without bias.
     pub fn substitute(&mut self, failed: DeviceId) -> Result<Option<Scheduled>, Error> {
         let Some(Open { known, decided: Some(decided), .. }) = &mut self.open else {
-            return Err(Error::order("substitute: nobody has reported yet"));
+            return Err(Error::order("substitute: no device has reported yet"));
         };
         let Decided { reports, schedule, grants, band, failed: before, .. } = decided;
         let Some(index) = schedule.devices().position(|device| device == failed) else {
@@ -116,7 +116,7 @@ fn in_order(reports: Reports, call: &Call) -> Result<Reports, Error> {
         return Err(Error::Report { round: call.t + 1, device: device.0, value });
     }
     if !reports.is_empty() && reports.asks() != call.asks.len() {
-        return Err(Error::order("report: every candidate answers each ask with one number"));
+        return Err(Error::order("report: every candidate must report each requested number"));
     }
     if reports.devices == call.candidates {
         return Ok(reports);
