@@ -157,10 +157,10 @@ pub(crate) fn read(
     Ok(state)
 }
 
-/// Whether the state after `next_round` rounds of a run of `rounds` is also that of a run as `config` says.
+/// Whether the state after `next_round` rounds of a run of `rounds` is also that of a run by `config`.
 fn serves(spec: &Spec, rounds: u64, next_round: u64) -> bool {
     let run = &spec.run;
-    // The last round of a run is evaluated whether or not it is due, which leaves its trace in the records.
+    // The last round of a run is evaluated whether or not it is due, which leaves a trace in the records.
     let due = next_round < rounds || next_round.is_multiple_of(run.evaluate_every);
     rounds == run.rounds || (next_round <= run.rounds && due && spec.custom.is_empty())
 }

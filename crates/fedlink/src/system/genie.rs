@@ -16,12 +16,12 @@ use crate::system::server::{Call, Server};
 
 /// Devices that a genie may compare.
 const MAX_DEVICES: u64 = 1000;
-/// Evaluations of the whole training set in a round.
+/// Evaluations of the whole training set per round.
 const MAX_EVALUATIONS: u64 = 4000;
-/// Sets that are all tried.
+/// The largest number of sets for which all are tried.
 const MAX_SETS: f64 = 1e5;
 
-/// Refuses a genie that would take too long.
+/// Rejects a genie that would take too long.
 pub(crate) fn check(genie: Genie, spec: &Spec, task: &dyn Task) -> Result<(), ConfigError> {
     let (name, devices, k) = (spec.parts().policy.name(), spec.data.devices, spec.schedule.k);
     let refuse = |problem: String| Err(ConfigError::new("schedule.policy", problem));
@@ -48,8 +48,8 @@ pub(crate) fn check(genie: Genie, spec: &Spec, task: &dyn Task) -> Result<(), Co
     Ok(())
 }
 
-/// The reports of those that the genie of the server's policy chooses among those that trained; all if it has
-/// none.
+/// The reports of the devices that the genie of the server's policy chooses among those that trained; all
+/// reports without a genie.
 pub(crate) fn choose(
     server: &Server,
     fleet: &Fleet,
@@ -91,7 +91,7 @@ pub(crate) fn choose(
     Ok(Reports::new(devices, reports.asks(), values))
 }
 
-/// How sets of compressed updates lie to the mean of all updates.
+/// The alignment of sets of compressed updates with the mean of all updates.
 pub(crate) struct Alignment {
     /// b_m = ⟨Δ̂_m, Δ̄⟩.
     along: Vec<f64>,
@@ -148,7 +148,7 @@ pub(crate) fn best_aligned(alignment: &Alignment, k: usize) -> Vec<usize> {
         let rest = (0..set.len()).filter(|i| Some(*i) != out).map(|i| set[i]);
         alignment.of(&rest.chain([new]).collect::<Vec<usize>>())
     };
-    // Ties to the lower device.
+    // Ties go to the lower device number.
     let best = |set: &[usize], out: Option<usize>| {
         let free: Vec<usize> = (0..count).filter(|m| !set.contains(m)).collect();
         let values: Vec<f64> = free.par_iter().map(|&m| with(set, m, out)).collect();
@@ -158,7 +158,7 @@ pub(crate) fn best_aligned(alignment: &Alignment, k: usize) -> Vec<usize> {
     while let Some((device, _)) = best(&set, None).filter(|_| set.len() < k) {
         set.push(device);
     }
-    // Each exchange gains, so none comes back; bounded all the same.
+    // Each exchange increases the alignment, so none repeats; the loop is bounded nevertheless.
     for _ in 0..4 * k {
         let now = alignment.of(&set);
         let exchange = (0..set.len()).find_map(|out| {
@@ -176,7 +176,7 @@ fn best_of_all(alignment: &Alignment, k: usize) -> Vec<usize> {
     let count = alignment.along.len();
     let mut set: Vec<usize> = (0..k).collect();
     let (mut best, mut value) = (set.clone(), alignment.of(&set));
-    // The next set: the last index that can move up does, and those behind it follow.
+    // The next set: the last index that can move up does, and the later ones follow it.
     while let Some(i) = (0..k).rev().find(|&i| set[i] < count - k + i) {
         set[i] += 1;
         for j in i + 1..k {

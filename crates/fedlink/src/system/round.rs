@@ -16,13 +16,13 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     let present = clock.present(t, server.radio(), |m| server.spent_j(m), &known);
 
     // 2. The channel is drawn. The knowledge of the server decides which devices may be scheduled: those
-    // train, and report the numbers that the policy needs, if they can before the deadline.
+    //    train, and report the numbers that the policy needs, if they can before the deadline.
     fleet.set_control(server.control());
     let call = server.begin(t, known, |device| present.contains(device))?;
     let mut trained = fleet.train(server.theta(), &call, |device| present.contains(device))?;
     let mut timing = clock.begin(t, &trained.devices, server.radio());
     let reports = clock.in_time(&mut timing, &call, std::mem::take(&mut trained.reports));
-    // Where the policy names a genie, only the devices that it chooses answer.
+    // Where the policy names a genie, only the devices that it chooses report.
     let reports = genie::choose(server, fleet, &trained, &call, reports)?;
 
     // 3. The policy picks 𝓜(t), |𝓜| ≤ K, each with a bit weight and a weight. 4. The n symbols are split so
@@ -30,7 +30,7 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     let scheduled = server.report(reports)?;
 
     // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The true
-    // channel decides which uploads arrive.
+    //    channel decides which uploads arrive.
     let sent = fleet.send(&mut trained, server.theta(), &scheduled, t)?;
     let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
     let mut carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, Error>>()?;

@@ -20,8 +20,7 @@ use std::sync::OnceLock;
 /// Work is spread over the threads of the current `rayon` pool; the result is the same for
 /// any number of them.
 ///
-/// Its parties are public: a program that plays a round in its own way calls them as
-/// [`round`] does.
+/// Its parties are public: a program with a round of its own calls them as [`round`] does.
 pub struct Simulation {
     /// The parameter server, with its policy, its uplink and the record of its rounds.
     pub server: Server,
@@ -125,8 +124,8 @@ impl Simulation {
         self.run(|record| observer.after_round(record))
     }
 
-    /// Whether the records of the rounds to come hold the devices that are not scheduled too
-    /// ([`RoundRecord::others`]). It changes nothing else.
+    /// Sets whether later records also hold the devices that are not scheduled ([`RoundRecord::others`]). It
+    /// changes nothing else.
     pub fn log_all_devices(&mut self, log_all: bool) {
         self.server.log_all_devices(log_all);
     }
@@ -153,7 +152,7 @@ impl Simulation {
         self.server.round_row(record)
     }
 
-    /// Writes all that the rounds to come depend on. A run [resumed](Simulation::restore) from it ends with
+    /// Writes everything that later rounds depend on. A run [resumed](Simulation::restore) from it ends with
     /// the same bits as one that was never interrupted.
     pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
         if self.failed {
@@ -174,7 +173,7 @@ impl Simulation {
     }
 
     /// Resumes from a [checkpoint](Simulation::checkpoint) of a run with the same configuration. If it is
-    /// damaged or another run's, nothing is changed.
+    /// damaged or of another run, nothing changes.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
         let Self { server, fleet, .. } = self;
         let mut state = checkpoint::read(server.owner(), from)?;
@@ -201,7 +200,7 @@ impl Simulation {
         let t = server.rounds_done();
         let links = server.links(t);
         let (devices, dim) = (server.radio().devices(), server.theta().len());
-        // An estimate must change nothing, so the policy's state is put back.
+        // An estimate must change nothing, so the policy's state is restored.
         let before = server.parts_state();
         let candidates = server.begin(t, links.known, |_| true)?.candidates.len();
         server.load_parts(&before).map_err(CheckpointError::State)?;
@@ -221,12 +220,12 @@ impl Simulation {
         self.server.rows()
     }
 
-    /// θ(t), the model now.
+    /// θ(t), the current model.
     pub fn theta(&self) -> &[f32] {
         self.server.theta()
     }
 
-    /// How well the model does now; with `run.fairness` also on each class and on the worst devices.
+    /// The evaluation of the current model; with `run.fairness` also on each class and on the worst devices.
     pub fn evaluate(&self) -> Result<Evaluation, Error> {
         let mut evaluation = self.fleet.task().evaluate(self.theta()).map_err(Error::Evaluation)?;
         if self.spec().run.fairness {

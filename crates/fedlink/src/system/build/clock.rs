@@ -63,7 +63,7 @@ pub fn clock(
     Ok(Clock::new(parts))
 }
 
-/// Joules in the battery of each device, infinite on mains; empty if all are on mains.
+/// The joules in the battery of each device, infinite on mains; empty if all are on mains.
 fn batteries_j(spec: &Spec) -> Vec<f64> {
     let batteries = DeviceId::all(spec.data.devices as usize).map(|device| spec.battery_j(device));
     if batteries.clone().all(|joules| joules.is_none()) {
@@ -72,7 +72,8 @@ fn batteries_j(spec: &Spec) -> Vec<f64> {
     batteries.map(|joules| joules.unwrap_or(f64::INFINITY)).collect()
 }
 
-/// Links that a deadline is tried on: rounds times devices, and the most rounds.
+/// The number of links for which a deadline is checked: rounds times devices, and the largest number of
+/// rounds.
 const TRIED: (usize, usize) = (4000, 100);
 
 /// Rejects a deadline that leaves no time to train even on the best link of the first rounds: a single draw

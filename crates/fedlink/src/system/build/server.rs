@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Server {
-    /// The server of a run on other people's nodes: `theta` is θ(0), `samples` are the training samples of
-    /// each device (none: one each).
+    /// The server of a run on real nodes: `theta` is θ(0), `samples` are the training samples of each device
+    /// (none: one each).
     pub fn of(spec: &Spec, theta: Vec<f32>, samples: Option<Vec<usize>>) -> Result<Self, Error> {
         memory::check(spec.data.devices, theta.len(), server_vectors(spec).saturating_add(2))?;
         let devices = spec.data.devices as usize;
@@ -83,7 +83,7 @@ impl ServerMaterial {
     }
 }
 
-/// Refuses a run that only a simulation can do: nodes train by their own code over real links.
+/// Rejects a run that is possible only in simulation: nodes train by their own code over real links.
 pub fn check_nodes(spec: &Spec) -> Result<(), ConfigError> {
     check_local_steps(spec)?;
     let policy = &spec.facts().policy;
@@ -124,7 +124,7 @@ pub(super) fn server_vectors(spec: &Spec) -> usize {
     if spec.facts().feedback.state_decay.is_some() { spec.data.devices as usize } else { 0 }
 }
 
-/// Refuses a θ(0) that is none; `key` is where it comes from.
+/// Rejects an invalid θ(0); `key` is its origin.
 pub(super) fn check_theta0(key: &str, theta0: &[f32]) -> Result<(), ConfigError> {
     if let Some(i) = theta0.iter().position(|weight| !weight.is_finite()) {
         return Err(ConfigError::new(key, format!("θ(0) is {} in entry {i}", theta0[i])));

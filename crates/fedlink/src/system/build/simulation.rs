@@ -28,7 +28,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 impl Simulation {
-    /// Sets the run up.
+    /// Prepares the run.
     pub fn new(spec: impl Borrow<Spec>) -> Result<Self, Error> {
         let spec = spec.borrow();
         let work = spec.work().ok_or_else(no_work)?;
@@ -89,8 +89,8 @@ impl Simulation {
         Ok(Self::with_parties(server, fleet, clock))
     }
 
-    /// Resolves a configuration, to learn on a data set or a custom [task](crate::learn::task::Task), and
-    /// sets the run up.
+    /// Resolves a configuration, with a data set or a custom [task](crate::learn::task::Task), and prepares
+    /// the run.
     pub fn of(config: &Config, work: impl Into<Work>) -> Result<Self, Error> {
         Self::with_parts(config, work, &Parts::default())
     }

@@ -4,8 +4,8 @@
 //! devices that must train before the policy can select decides how long the server waits and how much energy
 //! is spent; both usually exceed the costs of the radio.
 //!
-//! Everything drawn here is a function of (seed, round, device) and of no clock, so that two policies at one
-//! seed meet the same channels and the same slow devices.
+//! All values drawn here are functions of (seed, round, device) and of no clock, so that two policies at one
+//! seed have the same channels and the same slow devices.
 
 use crate::base::units::{Airtime, DeviceId};
 use crate::clock::compute::{Compute, Load};
@@ -52,11 +52,11 @@ pub(crate) struct ClockParts {
     pub uplink_s: Option<f64>,
     /// The model of the duration of local training.
     pub compute: Box<dyn Compute>,
-    /// How devices differ.
+    /// The differences between devices.
     pub spread: Box<dyn Spread>,
-    /// How rounds differ.
+    /// The differences between rounds.
     pub jitter: Box<dyn Jitter>,
-    /// How θ(t) reaches the devices.
+    /// The broadcast of θ(t) to the devices.
     pub downlink: Box<dyn Downlink>,
     /// Bits of every reported number; 0: reports cost nothing.
     pub report_bits: f64,
@@ -64,7 +64,7 @@ pub(crate) struct ClockParts {
     pub report_efficiency: f64,
     /// Seconds after which a round ends; none: it ends when all have sent.
     pub deadline_s: Option<f64>,
-    /// Whether the scheduled devices send at the same time, each in its part of the band; else one after
+    /// Whether the scheduled devices send at the same time, each in its part of the band; otherwise one after
     /// another.
     pub together: bool,
     /// Whether devices send as soon as they have trained, one after another.
@@ -160,8 +160,8 @@ impl Clock {
     }
 
     /// Which of the M devices take part in round `t` (from 0): θ(t) reaches them, and their batteries, of
-    /// which they have used `spent` joules, last for a training and for an upload over the links as they are
-    /// `known`: in all symbols, or for as long as a payload of fixed size takes.
+    /// which they have used `spent` joules, last for a training and for an upload over the `known` links: in
+    /// all symbols, or for as long as a payload of fixed size takes.
     pub fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, known: &Known) -> Present {
         self.parts.as_ref().map_or_else(Present::default, |parts| parts.present(t, radio, spent, known))
     }
@@ -208,7 +208,7 @@ impl Clock {
     }
 
     /// The cost of the round, and which of the scheduled devices were late. `carried` has the fate of each
-    /// upload on the air: an airtime is shortened to the time that the device did send, and an upload during
+    /// upload on the air: an airtime is shortened to the time for which the device sent, and an upload during
     /// which a battery ran empty is not delivered.
     pub fn finish(
         &self,
@@ -383,7 +383,7 @@ impl ClockParts {
             cut(&mut phases, self.deadline_s.unwrap_or(f64::INFINITY));
             return (phases, sent);
         }
-        // When each upload ends, counted from the end of the downlink.
+        // The end of each upload, counted from the end of the downlink.
         let ends: Vec<f64> = if self.pipeline {
             let ready: Vec<f64> = scheduled.iter().map(|device| timing.compute_s(*device)).collect();
             pipelined(&ready, airtimes)
@@ -411,8 +411,8 @@ impl ClockParts {
     }
 }
 
-/// When each upload ends if devices send one after another as they get ready, the first one first:
-/// C_j = max(C_(j−1), t_j) + u_j. No other order ends sooner.
+/// The end of each upload if devices send one after another in the order in which they are ready: C_j =
+/// max(C_(j−1), t_j) + u_j. No other order ends sooner.
 fn pipelined(ready: &[f64], airtimes: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ready.len()).collect();
     order.sort_by(|&a, &b| ready[a].total_cmp(&ready[b]).then(a.cmp(&b)));

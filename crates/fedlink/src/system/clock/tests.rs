@@ -59,7 +59,7 @@ fn known(devices: usize) -> Known {
     Known::new(vec![1.0; devices], vec![1.0; devices], Power(1.0))
 }
 
-/// A device that sends for so many symbols with 3 W.
+/// A device that sends for this number of symbols with 3 W.
 fn sends(device: u32, symbols: f64) -> (Scheduled, Carried) {
     let grant = Grant {
         symbols: Symbols(symbols),
@@ -79,7 +79,7 @@ fn sends(device: u32, symbols: f64) -> (Scheduled, Carried) {
     (scheduled, Carried { delivered: true, airtime: grant.airtime })
 }
 
-/// A radio that plays no part.
+/// A radio without an effect.
 fn radio() -> Radio {
     crate::system::build::radio(&Config::default().resolve(&Parts::default()).unwrap(), 10).unwrap()
 }
@@ -94,7 +94,7 @@ fn round(parts: ClockParts, call: &Call, trained: &[u32], sent: &[(Scheduled, Ca
     round_after(0.0, parts, call, trained, sent)
 }
 
-/// A round of devices that have spent so many joules each before.
+/// A round of devices that have each spent this energy before.
 fn round_after(
     spent: f64,
     parts: ClockParts,
@@ -180,7 +180,7 @@ fn every_used_upload_has_an_uplink_and_the_phases_add_up_to_the_deadline() {
         assert!(off < 1e-12, "{seconds:?} {asks:?}: {:?}", cost.phases);
         let count = |is_late| late.iter().filter(|late| **late == is_late).count() as u64;
         assert_eq!(count(false), used, "{seconds:?} {asks:?}");
-        // Late devices are counted alike, whether they were to report or to send.
+        // Late devices are counted alike, whether their report or their upload was due.
         assert_eq!(count(true) + cost.unreported, 3 - used, "{seconds:?} {asks:?}");
         let sending = cost.devices.iter().filter(|(_, spent)| spent.transmit_j > 0.0).count() as u64;
         let reporting = cost.devices.iter().filter(|(_, spent)| spent.report_j > 0.0).count() as u64;
@@ -265,7 +265,7 @@ fn a_battery_that_cannot_pay_a_round_keeps_its_device_out() {
     assert_eq!(present.empty, 1);
 }
 
-/// When the last of all orders of sending ends soonest.
+/// The end of the last upload in the best of all orders.
 fn best_order(ready: &[f64], air: &[f64], done: f64, left: &mut Vec<usize>) -> f64 {
     if left.is_empty() {
         return done;

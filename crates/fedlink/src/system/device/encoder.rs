@@ -13,8 +13,8 @@ use crate::schedule::Ask;
 use crate::spec::Spec;
 use std::sync::Arc;
 
-/// The sending half of a device: compression, reports and bytes. It keeps nothing from one update to the next
-/// but memory, so one serves all devices, in a simulation and on a node alike.
+/// The sending half of a device: compression, reports and bytes. From one update to the next it keeps only
+/// buffers, so one encoder is for all devices, in a simulation and on a node alike.
 pub struct Encoder {
     seed: u64,
     compressor: Arc<dyn Compressor>,
@@ -230,7 +230,7 @@ impl Encoder {
         }
     }
 
-    /// The message of a node that sends its update within the bits that it was granted.
+    /// The message of a node that sends its update within its granted bits.
     pub fn message(&self, update: &[f32], granted: Bits, sender: Sender) -> Result<Message, Error> {
         let (mut own, mut payload) = (Encoded::default(), Vec::new());
         let (spent, wire_bits, _) =

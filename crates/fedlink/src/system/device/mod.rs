@@ -1,8 +1,7 @@
 //! A device: error feedback, answers to the server, compression.
 //!
-//! [`Device`] is one device that lives by itself, as a node does. The [fleet](crate::system::fleet) of a
-//! simulation has the state of all devices, and its rounds use the same encoder and the same memory of error
-//! feedback.
+//! [`Device`] is one device by itself, as on a node. The [fleet](crate::system::fleet) of a simulation has
+//! the state of all devices, and its rounds use the same encoder and the same memory of error feedback.
 
 mod encoder;
 mod residual;
@@ -60,10 +59,10 @@ pub struct Report {
 /// One device, on a node of its own.
 ///
 /// A round is [`report`](Device::report) → [`send`](Device::send) → [`settle`](Device::settle); a device that
-/// is not scheduled only reports. Fed with the calls of a server, it answers and sends the numbers that the
-/// device of a simulation does. Between messages its state can be [saved](Persist::save): a clone that
-/// loads it goes on as the device would have. An empty state is that of a device that has sent nothing. After
-/// an error the state is undefined: load an earlier one.
+/// is not scheduled only reports. For the same calls of a server it gives the same answers and uploads as the
+/// device of a simulation. Between messages its state can be [saved](Persist::save): a clone that loads it
+/// continues as the device would have. An empty state is that of a device that has sent nothing. After an
+/// error the state is undefined: load an earlier one.
 ///
 /// ```
 /// use fedlink::prelude::*;
@@ -155,7 +154,7 @@ impl Device {
         &self.residual.vectors
     }
 
-    /// Compresses the update that waits, within the bits that the device was granted.
+    /// Compresses the waiting update within the granted bits.
     pub fn send(&mut self, budget: Bits) -> Result<Message, Error> {
         let trained = self.trained.take();
         let Trained { sender, update } =
@@ -169,8 +168,9 @@ impl Device {
         Ok(message)
     }
 
-    /// Notes whether the last upload arrived. If it did not, the device is as one that was not scheduled.
-    /// Where an upload counts only if the server uses it, the next request decides, and this changes nothing.
+    /// Records whether the last upload arrived. If it did not, the device has the state of one that was not
+    /// scheduled. Where an upload counts only if the server uses it, the next request decides, and this
+    /// changes nothing.
     pub fn settle(&mut self, delivered: bool) {
         if self.feedback.state_decay().is_some() {
             return;
@@ -204,7 +204,7 @@ impl Device {
         Ok(known || round == 0)
     }
 
-    /// Notes that an upload counts.
+    /// Records that an upload counts.
     fn count(&mut self, Sent { t, update, bytes }: &Sent) {
         let sent = plain::read(bytes, update.len()).unwrap_or(Encoded::Silent);
         self.residual.settle(&*self.feedback, *t, update, &sent);

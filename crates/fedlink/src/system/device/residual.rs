@@ -15,7 +15,7 @@ pub(crate) struct PersistentState {
 /// The vectors that error feedback keeps on one device, and the age of the last upload in them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Residual {
-    /// Nothing, or the vectors of the rule, of d entries each, one after another.
+    /// Empty, or the vectors of the rule, of d entries each, one after another.
     pub(crate) vectors: Vec<f32>,
     /// The round, from 1, of the last upload that the server's state of this device holds; 0: none. The
     /// server gives it with every call, so that a checkpoint does not need it.
@@ -24,7 +24,7 @@ pub(crate) struct Residual {
 }
 
 impl Residual {
-    /// Takes the round that the server acknowledges. A device of which the server holds nothing starts from
+    /// Receives the round that the server acknowledges. A device without a state at the server starts from
     /// zero.
     pub(crate) fn acknowledge(&mut self, round: u64) {
         self.acknowledged = round;
@@ -38,7 +38,7 @@ impl Residual {
         rule.prepare(&mut self.vectors, update, gap(t, self.acknowledged));
     }
 
-    /// Notes that the upload of round `t` counts: `v` was compressed to `sent`.
+    /// Records that the upload of round `t` counts: `v` was compressed to `sent`.
     pub(crate) fn settle(&mut self, rule: &dyn ErrorFeedback, t: u64, v: &[f32], sent: &Encoded) {
         rule.settle(&mut self.vectors, v, sent, gap(t, self.acknowledged));
     }

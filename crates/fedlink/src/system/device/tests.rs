@@ -19,12 +19,12 @@ fn report(device: &mut Device, round: u64, acknowledged: u64, update: &[f32]) ->
     device.report(&request, update.to_vec(), 0.5).unwrap()
 }
 
-/// Takes an acknowledgment between two rounds, as the request of the next one would bring it.
+/// Receives an acknowledgment between two rounds, as in the request of the next one.
 fn synchronize(device: &mut Device, acknowledged: u64) -> bool {
     !report(device, 100, acknowledged, &[0.0, 0.0]).lost_state
 }
 
-/// Sends in round `round`, so that the device has the update `h` at the server if the upload counts.
+/// Sends in round `round`, so that the server has the update `h` of the device if the upload counts.
 fn send(device: &mut Device, round: u64, acknowledged: u64, h: f32) {
     assert!(!report(device, round, acknowledged, &[h, 0.0]).lost_state);
     assert!(device.send(Bits(1e6)).unwrap().payload.is_some());
@@ -42,10 +42,10 @@ fn a_device_changes_its_state_only_for_acknowledged_uploads() {
     send(&mut node, 6, 4, 5.0);
     assert!(synchronize(&mut node, 4), "the upload of round 6 was lost");
     assert_eq!(node.residual(), [2.0, 0.0]);
-    // The server acknowledges an upload that this device does not know.
+    // The server acknowledges an upload that this device has not sent.
     assert!(!synchronize(&mut node, 5));
     assert!(node.residual().is_empty());
-    // The server has forgotten: there is nothing to lose.
+    // The server has no state: there is nothing to lose.
     send(&mut node, 7, 0, 1.0);
     assert!(synchronize(&mut node, 7) && synchronize(&mut node, 0));
     assert!(node.residual().is_empty());

@@ -1,9 +1,9 @@
 //! All devices: they train, report, compress and send.
 //!
-//! Updates stream: a worker trains a device, notes the few numbers it reports, and offers the update to a set
-//! that keeps the best. Memory is of order (K + threads)·d; only per-device task state or error feedback,
-//! where they are switched on, take M·d, and a policy that does not schedule the largest reports takes as
-//! much while that is little: so no device trains twice.
+//! Updates stream: a worker trains a device, keeps the few numbers that it reports, and offers the update to
+//! a set that keeps the best. Memory is of order (K + threads)·d; only per-device task state or error
+//! feedback, where they are on, take M·d. Under a policy that does not schedule the largest reports M·d is
+//! used as long as it is small, so that no device trains twice.
 
 mod saved;
 mod send;
@@ -27,15 +27,15 @@ pub struct Fleet {
     encoder: Encoder,
     feedback: Box<dyn ErrorFeedback>,
     wire: bool,
-    /// Which updates are kept until selection.
+    /// The updates that are kept until selection.
     keeps: Keeps,
     /// Whether the mean loss weights a device by its number of samples.
     by_size: bool,
-    /// Those of the devices that are adversarial, if any.
+    /// The adversarial devices, if any.
     adversary: Option<Adversary>,
     /// The terms that `learn.correction` adds to gradients.
     corrections: DeviceCorrections,
-    /// One for each device if it keeps anything, else none.
+    /// One per device if devices keep state, otherwise empty.
     states: Vec<Mutex<PersistentState>>,
     updates: Pool<Vec<f32>>,
     encoded: Pool<Encoded>,
@@ -48,7 +48,7 @@ pub(crate) struct FleetParts {
     pub task: Arc<dyn Task>,
     /// M.
     pub devices: usize,
-    /// How updates are compressed, reported and written.
+    /// The compression, the reports and the encoding of updates.
     pub encoder: Encoder,
     /// The rule for the part of an update that was not sent.
     pub feedback: Box<dyn ErrorFeedback>,
@@ -60,7 +60,7 @@ pub(crate) struct FleetParts {
     pub adversary: Option<Adversary>,
 }
 
-/// Which of the candidates' updates are kept until selection, where devices keep no state.
+/// The candidates' updates that are kept until selection, where devices keep no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeps {
     /// The K of the largest first reports, which will be scheduled.
@@ -109,8 +109,8 @@ impl Fleet {
         &*self.task
     }
 
-    /// Whether a device's update depends on earlier rounds too: its task keeps state, or
-    /// there is error feedback.
+    /// Whether a device's update depends on earlier rounds too: its task keeps state, or there is error
+    /// feedback.
     pub fn keeps_state(&self) -> bool {
         !self.states.is_empty()
     }
@@ -144,12 +144,12 @@ impl Fleet {
         own.saturating_add(self.corrections.state_vectors())
     }
 
-    /// Whether an upload changes a device's state only if the server uses it, and not already if it arrives.
+    /// Whether an upload changes a device's state only if the server uses it, and not as soon as it arrives.
     pub(crate) fn waits_for_use(&self) -> bool {
         self.feedback.state_decay().is_some()
     }
 
-    /// How the devices compress, report and write.
+    /// The compression, the reports and the encoding of the devices.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }

@@ -62,7 +62,7 @@ impl Sent {
 }
 
 impl Fleet {
-    /// The scheduled devices compress their updates in round `t`, each within its budget, and send them.
+    /// In round `t` the scheduled devices compress their updates, each within its budget, and send them.
     pub fn send(
         &mut self,
         trained: &mut Trained,
@@ -85,8 +85,8 @@ impl Fleet {
         Ok(sent)
     }
 
-    /// One device compresses, and encodes if there is a wire or the length of the payload
-    /// decides on the level.
+    /// One device compresses, and encodes if there is a wire or the length of the payload determines the
+    /// level.
     fn send_one(&self, scheduled: &Scheduled, mut update: Vec<f32>, t: u64) -> Result<Sent, Error> {
         let Scheduled { device, grant, .. } = *scheduled;
         let sender = Sender { t, device };
@@ -112,12 +112,12 @@ impl Fleet {
         Ok(Sent { device, update, own, spent, wire_bits, payload, given })
     }
 
-    /// Whether a server reads such values, with bytes or without.
+    /// Whether a server accepts such values, with bytes or without.
     fn is_acceptable(&self, update: &Encoded) -> bool {
         self.encoder.compressor().codec().map_or_else(|| update.is_finite(), |codec| codec.accepts(update))
     }
 
-    /// Lets adversarial devices transmit other bytes.
+    /// Replaces the bytes of adversarial devices.
     fn tamper_with_payloads(&mut self, sent: &mut [Sent], scheduled: &[Scheduled], t: u64, dim: usize) {
         let (Some(adversary), Some(codec)) = (&mut self.adversary, self.encoder.compressor().codec()) else {
             return;

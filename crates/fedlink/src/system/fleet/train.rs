@@ -1,4 +1,4 @@
-//! Local training of a round: which devices train, and which updates are kept until selection.
+//! Local training of a round: the devices that train, and the updates that are kept until selection.
 
 use super::{Fleet, lock};
 use crate::base::kernels::norm;
@@ -46,9 +46,9 @@ impl Kept {
 }
 
 impl Fleet {
-    /// Trains the devices that must train this round, of those that are `present`, and keeps the updates of
-    /// the candidates with the largest first reports, up to K of them (all, if devices keep state or the
-    /// policy selects otherwise and there is room).
+    /// Trains the devices that must train in this round and are `present`, and keeps the updates of the
+    /// candidates with the largest first reports, up to K of them (all, if devices keep state or the policy
+    /// selects otherwise and there is room).
     pub fn train(
         &self,
         theta: &[f32],
@@ -86,7 +86,7 @@ impl Fleet {
         Ok(Trained { reports, training, devices, kept })
     }
 
-    /// Trains the devices that are no candidates, for the state that they keep; their updates go nowhere.
+    /// Trains the devices that are no candidates, for the state that they keep; their updates are discarded.
     fn train_the_others(
         &self,
         theta: &[f32],
@@ -97,15 +97,15 @@ impl Fleet {
         call.candidates.iter().for_each(|device| waiting[device.index()] = false);
         let others: Vec<DeviceId> = DeviceId::all(waiting.len()).filter(|m| waiting[m.index()]).collect();
         self.train_all(theta, call.t, &others, |_, device, loss, update| {
-            // A residual that is not finite would spoil the device's later updates.
+            // A residual that is not finite would corrupt the device's later updates.
             let broken = self.feedback.everyone_trains() && !norm(&update).is_finite();
             self.updates.give(update);
             if broken { Err(diverged(call.t, device)) } else { Ok((device, loss.mean)) }
         })
     }
 
-    /// Trains `devices` and hands each one's index, loss and update to `finish`; results are in their order,
-    /// and of several errors the first counts.
+    /// Trains `devices` and passes the index, loss and update of each to `finish`; results are in the order
+    /// of the devices, and of several errors the first counts.
     fn train_all<R: Send>(
         &self,
         theta: &[f32],
@@ -238,7 +238,7 @@ impl Fleet {
         lock(&self.states[device.index()]).residual.prepare(&*self.feedback, t, update);
     }
 
-    /// Gives each candidate the round of the last upload that the server's state of it holds.
+    /// Passes to each candidate the round of the last upload in the server's state of it.
     fn acknowledge(&self, call: &Call) {
         for (device, &round) in call.candidates.iter().zip(&call.acknowledged) {
             lock(&self.states[device.index()]).residual.acknowledge(round);

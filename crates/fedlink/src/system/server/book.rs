@@ -1,4 +1,4 @@
-//! The server's book of the devices.
+//! The server's records of the devices.
 
 use super::Server;
 use crate::base::units::DeviceId;
@@ -16,7 +16,7 @@ pub(super) struct DeviceBook {
     pub norms: VecDeque<f32>,
     /// Rounds in which all bit weights were zero.
     pub zero_weights: u64,
-    /// Uploads of a custom compressor that hold more than the bits it claims, and the first of them.
+    /// Uploads of a custom compressor with more bits of information than it claims, and the first of them.
     pub underpriced: (u64, Option<Underpriced>),
 }
 

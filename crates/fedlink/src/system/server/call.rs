@@ -23,7 +23,7 @@ pub struct Call {
     pub asks: Vec<Ask>,
     /// The bits that each candidate could send if it had the whole band.
     pub alone: Vec<Bits>,
-    /// The symbols that each candidate's report takes of the round; empty: reports are free.
+    /// The symbols that each candidate's report takes; empty: reports are free.
     pub report_symbols: Vec<f64>,
     /// The round, from 1, of the last upload of each candidate that is in the server's h_m, 0 if there is
     /// none; empty unless the server keeps h_m (`compress.feedback = "ef21"`).
@@ -52,7 +52,7 @@ pub struct Scheduled {
     pub grant: Grant,
     /// C_m of its link by the server's knowledge, bits per symbol.
     pub capacity: f64,
-    /// w_m: the bits that it is granted are proportional to it.
+    /// w_m: its granted bits are proportional to it.
     pub bit_weight: f64,
     /// The weight of its update in the sum.
     pub weight: Weight,
@@ -67,7 +67,7 @@ impl Scheduled {
     }
 }
 
-/// A round that is under way.
+/// A round in progress.
 pub(super) struct Open {
     pub call: Call,
     pub known: Known,
@@ -95,9 +95,9 @@ impl Decided {
 }
 
 impl Server {
-    /// Opens round `t` (from 0) over links as `known`, with those devices that are `present`. The policy
-    /// names the candidates, which must train and report. Rounds follow one another; a round that was open
-    /// before is abandoned, and the round before it is [closed](Server::close).
+    /// Opens round `t` (from 0) over the `known` links, with the devices that are `present`. The policy names
+    /// the candidates, which must train and report. Rounds follow one another; a round that was open before
+    /// is abandoned, and the round before it is [closed](Server::close).
     pub fn begin(
         &mut self,
         t: u64,
@@ -128,7 +128,7 @@ impl Server {
                 known.silence(m);
             }
         }
-        // The policy is lent out while the view borrows the rest of the server.
+        // The policy is moved out while the view borrows the rest of the server.
         let most = self.radio.k_at(t);
         let k = self.with_policy(|policy, server| policy.round_k(&server.view(t, most, &known)));
         self.check_policy(t)?;
@@ -152,7 +152,7 @@ impl Server {
 
     /// Replaces the server's knowledge of the links since the round began, before the reports are taken:
     /// nodes that train may give a new rate with their report. Devices that may not send stay silent, and the
-    /// bits that candidates were given for themselves alone stay as they were given.
+    /// `alone` bits of the candidates do not change.
     pub fn relink(&mut self, mut known: Known) -> Result<(), Error> {
         let open = self.open.as_mut().filter(|open| open.decided.is_none());
         let open = open.ok_or(Error::order("relink: no round waits for reports"))?;
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// Runs `call` with the policy and the rest of the server side by side.
+    /// Runs `call` with the policy and a reference to the rest of the server.
     pub(super) fn with_policy<R>(&mut self, call: impl FnOnce(&mut dyn Policy, &Self) -> R) -> R {
         let mut policy = std::mem::replace(&mut self.policy, Box::new(Nobody));
         let result = call(&mut *policy, self);

@@ -19,7 +19,7 @@ pub struct Cap {
     pub k: u64,
     /// T.
     pub rounds: u64,
-    /// Transmissions ahead of its share that a device may be.
+    /// The number of transmissions by which a device may be ahead of its share.
     pub slack: u64,
 }
 

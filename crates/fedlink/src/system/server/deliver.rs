@@ -168,7 +168,7 @@ impl Server {
         }
     }
 
-    /// How each upload is handled. One that cannot be decoded or fails the audit is a strike.
+    /// The arrival of each upload. One that cannot be decoded or fails the audit is a strike.
     fn judge(
         &mut self,
         call: &Call,

@@ -7,14 +7,14 @@
 //!
 //! | defense | against | acts on |
 //! |---|---|---|
-//! | audit | reports and uploads that contradict each other | what arrived; after `defense.strikes` on who may send |
-//! | [`Clip`](crate::aggregate::Clip) | updates that are too large | what is added up |
-//! | [median](crate::aggregate::Median), [trimmed mean](crate::aggregate::TrimmedMean) | a minority with any values | what is added up |
-//! | [noise](crate::privacy) | what models reveal of a device | what is added up |
-//! | [`Cap`] | whoever would send all the time, and the power that takes | who may send |
+//! | audit | reports and uploads that contradict each other | uploads; after `defense.strikes` the eligible devices |
+//! | [`Clip`](crate::aggregate::Clip) | updates that are too large | the updates in the sum |
+//! | [median](crate::aggregate::Median), [trimmed mean](crate::aggregate::TrimmedMean) | a minority with any values | the sum |
+//! | [noise](crate::privacy) | disclosure of a device by models | the sum |
+//! | [`Cap`] | devices that would send all the time, and their power | the eligible devices |
 //!
-//! A device that may not send is shown to the policy as one with a zero-gain link, and struck from its
-//! candidates. So no policy needs to know of any of this. If fewer than K may send, fewer are scheduled.
+//! To the policy, a device that may not send has a zero-gain link, and it is removed from the candidates. So
+//! no policy depends on these defenses. If fewer than K may send, fewer are scheduled.
 
 mod book;
 mod call;
@@ -95,8 +95,8 @@ pub(crate) type StepsOf = Arc<dyn Fn(u64, DeviceId) -> Option<LocalSteps> + Send
 /// ```
 pub struct Server {
     spec: Spec,
-    /// The digest of the run's trajectory, computed when it is first needed: that takes longer than a small
-    /// checkpoint.
+    /// The digest of the run's trajectory, computed when it is first needed, since that takes longer than a
+    /// small checkpoint.
     trajectory: OnceLock<[u8; 32]>,
     radio: Radio,
     policy: Box<dyn Policy>,
@@ -126,13 +126,13 @@ pub struct Server {
     /// The round that was delivered last. It enters the record when the next one begins, since it may yet be
     /// evaluated.
     last: Option<RoundRecord>,
-    /// Whether records hold the devices that were not scheduled too.
+    /// Whether records also hold the devices that were not scheduled.
     log_all: bool,
     /// Memory for the noise of a round, if there is any.
     noise: Encoded,
 }
 
-/// The parts of a [`Server`] beside those that its configuration states.
+/// The parts of a [`Server`] besides those that its configuration states.
 pub(crate) struct ServerParts {
     /// The run.
     pub spec: Spec,
@@ -142,9 +142,9 @@ pub(crate) struct ServerParts {
     pub policy: Box<dyn Policy>,
     /// The compressor of the devices.
     pub compressor: Arc<dyn Compressor>,
-    /// The rule that makes one step of the updates.
+    /// The rule that combines the updates into one step.
     pub aggregator: Box<dyn Aggregator>,
-    /// The rule that makes a step of the model of that step.
+    /// The rule that turns that step into a step of the model.
     pub optimizer: Box<dyn ServerOptimizer>,
     /// The correction of local steps.
     pub correction: Arc<dyn Correction>,
@@ -200,7 +200,7 @@ impl Server {
         }
     }
 
-    /// With the layers of the model, for schemes that use them; nodes must know the same
+    /// With the layers of the model, for schemes that use them; nodes must have the same
     /// ([`Device::new`](crate::system::device::Device::new)).
     #[must_use]
     pub fn with_shapes(mut self, shapes: Vec<Shape>) -> Self {
@@ -208,7 +208,7 @@ impl Server {
         self
     }
 
-    /// Takes the facts of the devices that are known before the first round.
+    /// Receives the facts of the devices that are known before the first round.
     pub(crate) fn inform(&mut self, facts: Facts) {
         self.facts = facts;
     }
@@ -228,7 +228,7 @@ impl Server {
         self.radio.links(t)
     }
 
-    /// θ(t), the model now.
+    /// θ(t), the current model.
     pub fn theta(&self) -> &[f32] {
         &self.theta
     }
@@ -248,7 +248,7 @@ impl Server {
         self.policy.asks()
     }
 
-    /// The choice by knowledge that no server has, if the policy names one.
+    /// The choice from information that no server has, if the policy names one.
     pub(crate) fn genie(&self) -> Option<Genie> {
         self.policy.genie()
     }
@@ -288,8 +288,8 @@ impl Server {
         &self.book.devices
     }
 
-    /// Whether the records of the rounds to come hold the devices that are not scheduled too
-    /// ([`RoundRecord::others`]). It changes nothing else.
+    /// Sets whether later records also hold the devices that are not scheduled ([`RoundRecord::others`]). It
+    /// changes nothing else.
     pub fn log_all_devices(&mut self, log_all: bool) {
         self.log_all = log_all;
     }
@@ -304,7 +304,7 @@ impl Server {
         Error::Policy { name: self.spec.schedule.policy.clone(), round: t + 1, problem }
     }
 
-    /// Whether the last call of the policy went well.
+    /// Whether the last call of the policy succeeded.
     fn check_policy(&self, t: u64) -> Result<(), Error> {
         self.policy.failure().map_or(Ok(()), |problem| Err(self.broken(t, problem)))
     }

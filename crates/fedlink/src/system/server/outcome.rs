@@ -15,8 +15,8 @@ use crate::schedule::{Ask, DeviceTable};
 use std::borrow::Cow;
 
 impl Server {
-    /// Attaches an evaluation to the round that was delivered last. With `run.fairness` how evenly devices
-    /// were scheduled so far is among its metrics, and with `privacy.noise` the ε so far, if there is one.
+    /// Attaches an evaluation to the round that was delivered last. With `run.fairness` its metrics include
+    /// the evenness of scheduling so far, and with `privacy.noise` the ε so far, if there is one.
     pub fn evaluated(&mut self, mut evaluation: Evaluation) -> Result<(), Error> {
         let guarantee = self.guarantee();
         let last = self.last.as_mut().ok_or(Error::order(
@@ -69,7 +69,7 @@ impl Server {
         outcome
     }
 
-    /// That most devices were never scheduled, though there were two turns for each of them.
+    /// The warning that most devices were never scheduled, although there were two turns for each of them.
     fn unheard(&self, outcome: &Outcome) -> Option<String> {
         let (schedule, facts) = (&self.spec.schedule, self.spec.facts());
         let (heard, devices) = (outcome.heard() as u64, self.spec.data.devices);
@@ -78,7 +78,7 @@ impl Server {
             return None;
         }
         let by_norm = self.asks().iter().any(|ask| matches!(ask, Ask::Norm | Ask::CompressedNorm));
-        // States that the server has too come nearer to the updates of the scheduled devices, and lower their
+        // States that the server has too converge to the updates of the scheduled devices, and lower their
         // reports.
         let keeps_rest = facts.feedback.keeps_rest;
         let why = if by_norm && keeps_rest {
@@ -162,7 +162,7 @@ impl Server {
     }
 }
 
-/// How evenly devices were scheduled in the first `rounds` rounds: Jain's index, and the ages now.
+/// The evenness of scheduling in the first `rounds` rounds: Jain's index, and the current ages.
 fn participation(devices: &DeviceTable, rounds: u64) -> [(String, f64); 3] {
     let ages = || DeviceId::all(devices.len()).map(|device| devices.age(device, rounds));
     [

@@ -1,4 +1,4 @@
-//! A round as it is recorded.
+//! The record of a round.
 
 use super::Upload;
 use super::call::{Call, Decided};
@@ -7,7 +7,7 @@ use crate::radio::Known;
 use crate::record::{Arrival, RoundRecord, Training, Transmission};
 use crate::schedule::Weight;
 
-/// The round as it is recorded.
+/// The record of the round.
 pub(super) fn record(
     call: &Call,
     known: &Known,

@@ -9,8 +9,8 @@ use crate::radio::access::{Band, Grant};
 use crate::schedule::{Ask, Bias, Pick, Policy, ReportCode, Reports, Sampling, Selection, Trains, Weight};
 
 impl Server {
-    /// Takes the reports of the candidates that answered, in any order. The policy decides, and the scheduled
-    /// devices are granted their symbols.
+    /// Receives the reports of the candidates that answered, in any order. The policy selects, and the
+    /// scheduled devices are granted their symbols.
     pub fn report(&mut self, reports: Reports) -> Result<Vec<Scheduled>, Error> {
         let mut open = self.open.take().ok_or(Error::order("report: no round has begun"))?;
         let reports = match in_order(reports, &open.call) {
@@ -25,7 +25,7 @@ impl Server {
         let report_symbols = ReportCode::total(&open.call.report_symbols, symbols);
         let band = Band { symbols: symbols - report_symbols };
         let reports = self.report_code.received(reports, &open.known);
-        // A candidate without a report cannot be scheduled; the policy sees it as it sees one that is gone.
+        // A candidate without a report cannot be scheduled; to the policy it is like one that is gone.
         if reports.len() < open.call.candidates.len() {
             let mut there = reports.devices.clone();
             there.sort_unstable();
@@ -93,8 +93,8 @@ impl Server {
         before.push(failed);
         let unavailable: Vec<DeviceId> = schedule.devices().chain(before.iter().copied()).collect();
         let waiting = (0..reports.len()).filter(|&row| !unavailable.contains(&reports.devices[row]));
-        // Of equal reports the first in the policy's order counts, the larger gain before it where reports
-        // have a price.
+        // Of equal reports the first in the policy's order counts; where reports have a price, the larger
+        // gain takes precedence.
         let better = |&a: &usize, &b: &usize| {
             let by_tie = reports.tie(a).total_cmp(&reports.tie(b));
             reports.first(a).total_cmp(&reports.first(b)).then(by_tie).then(b.cmp(&a))
@@ -110,7 +110,7 @@ impl Server {
     }
 }
 
-/// The reports in the order of the candidates; an error if they cannot be answers to `call`.
+/// The reports in the order of the candidates; an error if they do not answer `call`.
 fn in_order(reports: Reports, call: &Call) -> Result<Reports, Error> {
     if let Some((device, value)) = reports.not_finite() {
         return Err(Error::Report { round: call.t + 1, device: device.0, value });

@@ -21,7 +21,7 @@ struct Saved {
 }
 
 impl Server {
-    /// Writes all that the rounds to come depend on: the model, the records, the state of every part of the
+    /// Writes everything that later rounds depend on: the model, the records, the state of every part of the
     /// server. A round that is open is not part of it.
     pub fn checkpoint(&self, to: impl Write) -> Result<(), CheckpointError> {
         let record = self.counted();
@@ -38,7 +38,7 @@ impl Server {
     }
 
     /// Resumes from a [checkpoint](Server::checkpoint) of a server with the same configuration. If it is
-    /// damaged or another run's, nothing is changed.
+    /// damaged or of another run, nothing changes.
     pub fn restore(&mut self, from: impl Read + Seek) -> Result<(), CheckpointError> {
         let mut state = checkpoint::read(self.owner(), from)?;
         self.fits(&mut state)?;

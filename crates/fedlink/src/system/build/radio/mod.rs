@@ -67,7 +67,7 @@ fn fading(spec: &Spec, resource_blocks: usize) -> Result<Box<dyn Fading>, Config
 /// The propagation that all fading laws share.
 pub(super) fn propagation(spec: &Spec, resource_blocks: usize) -> Result<Propagation, ConfigError> {
     let radio = &spec.radio;
-    // A law without amplitudes does not know of speed, but devices that drift do.
+    // A law without amplitudes does not use speed, but drifting devices do.
     let drifts_only = spec.cell.drift && !spec.facts().fading.amplitudes;
     let memory = match (radio.correlation, radio.speed_kmh, radio.period_s) {
         (_, speed, Some(period_s)) if speed > 0.0 && !drifts_only => {
@@ -122,7 +122,7 @@ pub fn link_budget(spec: &Spec) -> LinkBudget {
     budget
 }
 
-/// The power policy. Where the SNR is given it is one power for all.
+/// The power policy. Where the SNR is given, all devices send with one power.
 fn power(spec: &Spec, budget: &LinkBudget) -> Result<Box<dyn PowerPolicy>, ConfigError> {
     let radio = &spec.radio;
     let material = PowerMaterial {

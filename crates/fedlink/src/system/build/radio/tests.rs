@@ -7,7 +7,7 @@ use crate::radio::fading::Constant;
 use crate::radio::rate::FiniteBlocklength;
 use crate::spec::Config;
 
-/// The uplink of a configuration, or why there is none.
+/// The uplink of a configuration, or its error.
 fn built(text: &str) -> Result<Radio, String> {
     let config = Config::from_toml(text).map_err(|error| error.to_string())?;
     config.resolve(&Parts::default()).and_then(|spec| radio(&spec, 1000)).map_err(|error| error.to_string())
@@ -17,7 +17,7 @@ fn refused(text: &str) -> String {
     built(text).err().unwrap_or_else(|| panic!("accepted: {text}"))
 }
 
-/// A trace with this text, as a configuration names it.
+/// A trace with this text, as a path in a configuration.
 fn trace(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -35,7 +35,7 @@ fn resource_blocks_of_a_trace_are_those_that_devices_choose_from() {
     assert_eq!(links.gains, [5.0, 5.0]);
     assert_eq!(links.known.blocks(DeviceId(0)), [0.2, 1.8]);
     assert_eq!(links.known.blocks(DeviceId(1)), [1.6, 0.4]);
-    // Each has its best block alone, with all its power: log2(1 + γ·2) with the gain of the block.
+    // Each device has only its best block, with all its power: log2(1 + γ·2) with the gain of the block.
     let devices: Vec<DeviceId> = DeviceId::all(2).collect();
     let grants = radio.grant(&devices, &[1.0, 1.0], &links.known);
     for (grant, gain) in grants.iter().zip([9.0, 8.0]) {
@@ -203,7 +203,7 @@ fn combined_transmissions_decode_the_bits_that_the_channel_carries_in_all_of_the
                 for device in DeviceId::all(200) {
                     let (g, seen) = (links.gains[device.index()], links.known.gain(device));
                     let grant = radio.grant(&[device], &[1.0], &links.known)[0];
-                    // A transmission has n/A symbols, at the rate of the estimate less the back-off.
+                    // A transmission has n/A symbols, at the estimated rate minus the back-off.
                     let target = (1.0 + backoff * seen * links.known.power(device).0 / radio.noise()).log2();
                     assert!((grant.budget.0 / (5000.0 / attempts as f64 * target) - 1.0).abs() < 1e-9);
                     let truth = g * links.known.power(device).0 / radio.noise();
@@ -217,8 +217,8 @@ fn combined_transmissions_decode_the_bits_that_the_channel_carries_in_all_of_the
                 }
             }
             if combining == "chase" {
-                // A transmissions are as good as a back-off by A: ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr = 1 −
-                // b(1−ε).
+                // A transmissions have the same effect as a back-off by A: ½(1 − tr/√(tr² + 4b(1−ε)ε)), tr =
+                // 1 − b(1−ε).
                 let b = backoff / attempts as f64;
                 let tr = 1.0 - 0.9 * b;
                 let truth = 0.5 * (1.0 - tr / (tr * tr + 4.0 * b * 0.9 * 0.1).sqrt());
