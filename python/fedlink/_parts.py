@@ -248,7 +248,7 @@ def part_name(cls: type) -> str:
 
 
 def origin(cls: type) -> str:
-    """Where a class comes from, with a digest of its source: results of another text are not mixed with
+    """The origin of a class, with a digest of its source: results of another text are not mixed with
     it."""
     where = f"{cls.__module__}.{cls.__qualname__}"
     try:

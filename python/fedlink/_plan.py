@@ -1,4 +1,4 @@
-"""Which K and τ the convergence bound favors."""
+"""The K and τ that minimize the convergence bound."""
 
 from __future__ import annotations
 

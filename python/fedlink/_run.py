@@ -292,7 +292,7 @@ def verify(
 
 
 def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """How far the runs in ``folder`` are, as ``fedlink status --json``: ``done``, ``running``, ``waiting``
+    """The progress of the runs in ``folder``, as ``fedlink status --json``: ``done``, ``running``, ``waiting``
     and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, the progress against the
     ``goals``, and the state of each of ``runs``.
     """

@@ -1,4 +1,4 @@
-//! Where custom parts come from.
+//! The source of custom parts.
 
 use anyhow::bail;
 use fedlink::parts::Parts;

@@ -28,7 +28,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Where the data come from, for the record of a run.
+    /// The origin of the data, for the record of a run.
     pub fn origin(&self) -> String {
         let from = if self.custom { "NumPy arrays" } else { "the library" };
         format!("{from}, sha256 {}", &self.inner.digest()[..16])

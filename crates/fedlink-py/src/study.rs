@@ -35,10 +35,10 @@ use toml::Value;
 /// The interval at which Ctrl-C and the progress bar are polled.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where results go if no folder is given.
+/// The folder of results if none is given.
 const RESULTS: &str = "results";
 
-/// How an experiment is run; the keywords of `fedlink.run`.
+/// The options of an experiment; the keywords of `fedlink.run`.
 #[expect(clippy::struct_excessive_bools, reason = "they are switches that are independent of one another")]
 struct Options {
     out: Option<PathBuf>,
@@ -609,7 +609,7 @@ pub fn rerun(
     Ok(reruns.into_iter().map(again).collect())
 }
 
-/// How far the runs in `folder` are, as JSON.
+/// The progress of the runs in `folder`, as JSON.
 /// Test accuracy by round as an SVG element.
 #[pyfunction]
 pub fn accuracy_svg(points: Vec<(f64, f64)>) -> String {

@@ -2,7 +2,7 @@
 
 use crate::figure::FigureError;
 
-/// Why results could not be written.
+/// The reasons why results could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Which `rounds.csv` and `rounds.parquet` to write; the runs must have been logged so.
+    /// The kind of `rounds.csv` and `rounds.parquet` to write; the runs must have been logged so.
     pub log_rounds: LogRounds,
     /// Whether to write `results.tex` and `accuracy.tex`.
     pub latex: bool,

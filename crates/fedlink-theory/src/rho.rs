@@ -55,7 +55,7 @@ pub struct LinkParameters {
     pub power: f64,
     /// σ², noise variance.
     pub noise: f64,
-    /// How the K devices are chosen.
+    /// The choice of the K devices.
     pub choice: Choice,
 }
 

@@ -1,6 +1,6 @@
 //! The kinds of values.
 
-/// How the values of an update are sent.
+/// The code of the values of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One value for all entries, of which there are at most d/2.

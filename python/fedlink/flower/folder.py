@@ -33,7 +33,7 @@ OLD_STATE = "session.bin"
 
 
 class Folder:
-    """Where a run leaves its records; files are complete or as they were."""
+    """The folder of a run's records; files are complete or unchanged."""
 
     def __init__(self, path: str | os.PathLike[str], resume: bool) -> None:
         self.path = Path(path)

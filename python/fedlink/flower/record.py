@@ -60,7 +60,7 @@ class NodeRecord:
     power: float | None = None
     """P, the power that it sends with over a simulated uplink: watts if ``radio.bandwidth_hz`` is set."""
     airtime_seconds: float | None = None
-    """How long it sends over the uplink that its budget is of: with ``radio.bandwidth_hz``, or by declared
+    """The seconds for which it sends over the uplink that its budget is of: with ``radio.bandwidth_hz``, or by declared
     rates. Flower's own time is in ``upload_seconds``."""
     budget: float | None = None
     """R, the bits it may send."""
@@ -79,7 +79,7 @@ class NodeRecord:
     examples: int | None = None
     """Its training samples, if it gave them."""
     train_seconds: float | None = None
-    """How long it trained, by its own clock."""
+    """The seconds for which it trained, by its own clock."""
     compute_seconds: float | None = None
     """From the request to train until its report was here, waiting included."""
     upload_seconds: float | None = None

@@ -1,4 +1,4 @@
-"""Where the state of the links comes from."""
+"""The source of the links' state."""
 
 from __future__ import annotations
 

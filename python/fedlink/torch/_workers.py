@@ -117,12 +117,12 @@ class Workers:
 
     @property
     def theta(self) -> torch.Tensor:
-        """Where θ is read from."""
+        """The array from which θ is read."""
         return self._theta
 
     @property
     def updates(self) -> torch.Tensor:
-        """Where updates are written to, one row each."""
+        """The array to which updates are written, one row each."""
         return self._updates
 
     @property

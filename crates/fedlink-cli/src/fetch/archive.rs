@@ -19,7 +19,7 @@ const PLAIN: u32 = 0o100_000;
 pub struct Member {
     /// Its path inside.
     pub inside: String,
-    /// Where to write it.
+    /// The path to write it to.
     pub to: PathBuf,
     /// No more bytes than this.
     pub limit: u64,

@@ -14,7 +14,7 @@ use std::io::BufReader;
 use std::path::Path;
 use ureq::Agent;
 
-/// How a mirror holds a data set.
+/// The form in which a mirror has a data set.
 enum Form {
     /// One file each, with `.gz` or plain.
     Files,

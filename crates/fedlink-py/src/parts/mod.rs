@@ -74,7 +74,7 @@ impl Calls {
         })
     }
 
-    /// Why a call failed.
+    /// The reason why a call failed.
     pub fn failure(&self) -> Option<String> {
         self.lock().clone()
     }

@@ -21,7 +21,7 @@ pub struct PythonTask {
     everyone_trains: bool,
 }
 
-/// Where the state of the devices is.
+/// The place of the devices' state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DeviceStates {
     /// There is none.

@@ -231,7 +231,7 @@ fn lost_uploads(curve: &CurveResult) -> Option<String> {
     })
 }
 
-/// How evenly a curve serves classes and devices; none without `run.fairness`.
+/// The evenness of a curve over classes and devices; none without `run.fairness`.
 fn curve_fairness(curve: &CurveResult) -> Option<CurveFairness> {
     let last = |run: &RunResult, name: &str| {
         let metrics = &run.rows.last()?.metrics;

@@ -107,7 +107,7 @@ pub struct ReportCurve {
     pub k: u64,
     /// The number of seeds.
     pub seeds: usize,
-    /// How the runs ended: `finished`, `interrupted` or `diverged`.
+    /// The ends of the runs: `finished`, `interrupted` or `diverged`.
     pub status: String,
     /// K/M: the share of rounds in which each device would be scheduled if all were alike.
     pub fair_share: f64,
@@ -169,19 +169,19 @@ pub struct ReportCurve {
     /// The average power of a device.
     #[serde(serialize_with = "rounded")]
     pub power: Vec<f64>,
-    /// How evenly the devices were used.
+    /// The evenness of the use of devices.
     pub devices: DeviceTotals,
     /// Seconds and joules; none without units.
     pub costs: Option<CurveCosts>,
-    /// How evenly the model serves classes and devices; none without `run.fairness`.
+    /// The evenness of the model over classes and devices; none without `run.fairness`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<CurveFairness>,
     /// The digest of every run, in the order of the seeds.
     pub digest: Vec<String>,
 }
 
-/// How evenly a model serves classes and devices at the last evaluation: means over the seeds, none where a
-/// seed has no such number.
+/// The evenness of a model over classes and devices at the last evaluation: means over the seeds, none where
+/// a seed has no such number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CurveFairness {
@@ -240,7 +240,7 @@ pub struct CurveCosts {
     pub device_energy_j: Vec<[f64; 5]>,
 }
 
-/// How evenly the devices were used: measured in each seed, then the mean over the seeds.
+/// The evenness of the use of devices: measured in each seed, then the mean over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceTotals {
@@ -298,7 +298,7 @@ pub struct PairedDifference {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SplitTable {
-    /// Which split it is.
+    /// The name of the split.
     pub title: String,
     /// The number of classes.
     pub classes: usize,

@@ -158,7 +158,7 @@ pub fn digests(report: &Report) -> String {
     table("digests-table", "Equal digests mean equal runs, to the last bit", header, &body)
 }
 
-/// How evenly each curve used the devices.
+/// The evenness of each curve's use of devices.
 pub fn scheduling(report: &Report) -> String {
     let names = [
         "Curve",

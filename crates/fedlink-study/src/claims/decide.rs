@@ -4,7 +4,7 @@ use super::verdict::{Answer, Pairing};
 use crate::goals::Reading;
 use crate::statistics::{Estimate, estimate, p_of_mean};
 
-/// Which of two numbers is claimed to be larger.
+/// The one of two numbers that is claimed to be larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// `>`

@@ -36,7 +36,7 @@ pub struct Comparison {
     /// Whether the published value lies in our interval; none if there is no interval, or if it was
     /// shortened.
     pub covered: Option<bool>,
-    /// How the curve was shortened; the published value is then not judged.
+    /// The reductions of the curve; the published value is then not judged.
     pub shortened: Option<Shortened>,
     /// The reason for a missing number.
     pub note: Option<String>,

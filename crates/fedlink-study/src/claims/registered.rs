@@ -40,7 +40,7 @@ pub struct Later {
     pub changed: bool,
 }
 
-/// When a claim was made.
+/// The time at which a claim was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub enum Registered {
@@ -116,7 +116,7 @@ impl Register {
         self.claims.is_empty() && self.later.is_empty()
     }
 
-    /// When a claim was made.
+    /// The time at which a claim was made.
     pub(crate) fn of(&self, claim: &Claim) -> Registered {
         match self.claims.get(&claim.name) {
             None => Registered::Added,

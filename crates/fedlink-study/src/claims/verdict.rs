@@ -62,7 +62,7 @@ pub struct Verdict {
     /// Holds if every pair does, does not hold if any pair does not, is refused if any pair is, and is
     /// undecided otherwise.
     pub verdict: Answer,
-    /// When the claim was made; none if that is unknown.
+    /// The time at which the claim was made; none if that is unknown.
     pub registered: Option<Registered>,
     /// The unit of the differences.
     pub unit: Unit,
@@ -235,7 +235,7 @@ pub struct Verdicts {
     pub claims: Vec<Verdict>,
     /// The published values with the measured ones.
     pub expected: Vec<Comparison>,
-    /// How the experiment was shortened, if it was: the verdicts are then about a part of it.
+    /// The reductions of the experiment, if there are any: the verdicts are then about a part of it.
     pub shortened: Option<Shortened>,
     /// Claims that were there at the first run and are not any more.
     pub removed: Vec<String>,

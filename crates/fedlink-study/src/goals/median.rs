@@ -101,7 +101,7 @@ impl Median {
 struct Place {
     /// The lower end lies between the value at this index and the next one.
     index: usize,
-    /// How far, from 0 to 1.
+    /// The position between these two values, from 0 to 1.
     between: f64,
     level: f64,
 }

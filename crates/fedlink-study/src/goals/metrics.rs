@@ -24,7 +24,7 @@ pub(super) struct Run {
     pub rows: Vec<Row>,
     /// `run.target`.
     pub target: f64,
-    /// How the run ended, if it ended early.
+    /// The reason why the run ended, if it ended early.
     unfinished: Option<String>,
     /// Joules of the device that spent the most, where the radio has units.
     worst_device_joules: Option<f64>,

@@ -173,7 +173,7 @@ impl Change {
 struct Model {
     /// The synced and the written content of each file.
     contents: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Which content each open file has.
+    /// The index of the content of each open file.
     open: BTreeMap<usize, usize>,
     /// Names on the disk, and with all changes.
     durable: BTreeMap<PathBuf, usize>,

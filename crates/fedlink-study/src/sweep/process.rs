@@ -35,7 +35,7 @@ pub struct Process {
     pub threads: usize,
     /// Number of the process.
     pub pid: u32,
-    /// When it began or resumed the run, UTC.
+    /// The time at which it began or resumed the run, UTC.
     pub started: String,
     /// Rounds that were done before it.
     pub from_round: u64,

@@ -27,7 +27,7 @@ pub struct Progress {
     pub accuracy: Option<f64>,
     /// Seconds that this process has worked on the run.
     pub seconds: f64,
-    /// When this was written, UTC.
+    /// The time at which this was written, UTC.
     pub updated: String,
 }
 

@@ -12,7 +12,7 @@ use fedlink::record::{Guarantee, Outcome, Row};
 use fedlink::spec::Spec;
 use serde::{Deserialize, Serialize};
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// All rounds done.
@@ -111,7 +111,7 @@ pub struct CurveResult {
     pub runs: Vec<RunResult>,
     /// The seeds that are not among `runs`, or have not ended.
     pub unfinished: Vec<Unfinished>,
-    /// How the curve was shortened, if it was.
+    /// The reductions of the curve, if there are any.
     pub shortened: Option<Shortened>,
     /// The goals of the experiment, by name.
     pub goals: Vec<(String, Goal)>,

@@ -81,7 +81,7 @@ struct SoftmaxSection {
 /// An experiment that checks the theorem.
 #[derive(Clone, Debug)]
 pub struct TheoremExperiment {
-    /// Where it came from, for the output folder and messages.
+    /// Its origin, for the output folder and messages.
     pub name: String,
     text: String,
     file: File,

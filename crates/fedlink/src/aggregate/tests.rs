@@ -26,7 +26,7 @@ fn sparse(values: &[f32]) -> Encoded {
     Encoded::Sparse(SparseUpdate { indices, values: Values::Each(values) })
 }
 
-/// Where `updates` with the weights of the rule move zeros, in the order of the devices.
+/// The step of `updates` from zeros, with the weights of the rule, in the order of the devices.
 fn moved(rule: &mut dyn Aggregator, updates: &[Encoded], factor: f32) -> Vec<f32> {
     let k = updates.len();
     let weights = rule.weights(k, &|i| 1 + i);

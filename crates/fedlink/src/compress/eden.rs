@@ -31,7 +31,7 @@
 //! Of a scale A > 0 that arrives: unbiased, A = ‖x_s‖²/⟨c, x_s⟩ lies between ‖x_s‖/‖c‖ and ‖x_s‖/c₁, so that
 //! ‖v‖ ≥ ‖x_s‖ ≥ c₁·A, and ‖v‖ ≤ ‖c‖·A if all places were coded. Projection: ‖v‖ ≥ ‖v̂‖, and ‖v‖ ≤ A·‖w‖²/c₁
 //! if all were, with w the decoded vector of the centroids alone. The places of another budget are another
-//! draw: of ‖v̂(R\*)‖ nothing is certain, unless R\* has the same n.
+//! draw: there is no bound on ‖v̂(R\*)‖, unless R\* has the same n.
 
 use super::audit::{Evidence, unrounded};
 use super::wire::{Coder, WireError};

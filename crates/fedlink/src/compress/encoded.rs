@@ -9,7 +9,7 @@ use crate::schedule::Entries;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Encoded {
-    /// Nothing: the budget was too small. It counts as zero.
+    /// No entries: the budget was too small. It counts as zero.
     #[default]
     Silent,
     /// Few entries that are not zero.

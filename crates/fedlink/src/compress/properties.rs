@@ -21,7 +21,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Nothing is known, as of a custom scheme.
+    /// No known property, as of a custom scheme.
     pub const UNKNOWN: Self =
         Self { unbiased: false, omega: None, delta: None, projection: false, homogeneous: false };
 

@@ -167,7 +167,7 @@ impl Compressor for Qsgd {
             return IMPOSSIBLE;
         };
         let [low, high] = unrounded(grid.unit).map(|unit| unit * f64::from(grid.steps));
-        // A unit that was cut to the largest number there is bounds nothing from above.
+        // A unit that was cut to the largest float gives no upper bound.
         let high = if grid.unit == f32::MAX { f64::INFINITY } else { high };
         match ask {
             Ask::Norm => low..=high,
@@ -234,7 +234,7 @@ impl Codec for Qsgd {
     }
 
     fn longest(&self, context: &Context) -> u64 {
-        // No device sends more than its budget, which is infinite only where nothing limits it.
+        // No device sends more than its budget, which is infinite only where there is no limit.
         context.budget.0 as u64
     }
 }

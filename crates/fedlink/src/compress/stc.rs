@@ -12,7 +12,7 @@
 //!
 //! # Audit
 //! Let x₁ ≥ x₂ ≥ … ≥ x_d ≥ 0 be the magnitudes of an honest device's update v, S_k the sum of the first k. If
-//! c ≥ 1 entries ±μ arrive, then x_c > 0 and S_c = c·μ. That is all there is to know if c = q, or if the
+//! c ≥ 1 entries ±μ arrive, then x_c > 0 and S_c = c·μ. There is no further information if c = q, or if the
 //! device may have had to send less than q (`compress.budget = "wire"`). If it sends exactly q whenever it
 //! has q entries that are not zero, c < q means that the received vector is **complete**: x_k = 0 for all k >
 //! c. If nothing arrives of a budget for q ≥ 1, v = 0.

@@ -4,8 +4,8 @@ use super::Snrs;
 use crate::base::units::{DeviceId, dbm_to_watt, from_db};
 
 /// Power and noise of the uplink. With a bandwidth they are watts and a symbol has a duration; without one
-/// they are in a unit of their own, the noise variance's, and there are no seconds. Everything else of the
-/// radio is the same.
+/// they are in a unit of their own, the noise variance's, and there are no seconds. The rest of the radio
+/// does not depend on the units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkBudget {
     /// P̄.

@@ -20,9 +20,9 @@ impl Radio {
     /// The fate of a scheduled device's upload in round `t`, by the true channel.
     ///
     /// With estimates that are not exact it is lost if the channel carries less than the bits that were
-    /// granted; besides, packets get lost as the rate model has it, and by `radio.loss_threshold_db`. A
-    /// packet that is lost is sent again, up to `radio.attempts` times in all, over the same channel: fading
-    /// is constant within a round. Earlier receptions help by the rule of [`Combining`].
+    /// granted; besides, packets are lost by the rate model, and by `radio.loss_threshold_db`. A packet that
+    /// is lost is sent again, up to `radio.attempts` times in all, over the same channel: fading is constant
+    /// within a round. Earlier receptions help by the rule of [`Combining`].
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         self.carry_of(&self.band(), t, device, grant, links.gains[device.index()], &links.known)
     }

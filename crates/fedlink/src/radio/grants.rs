@@ -6,7 +6,7 @@ use super::{Known, Radio, RadioParts};
 use crate::base::units::{Airtime, Bits, DeviceId, Symbols};
 
 impl Radio {
-    /// The links of some devices as the server knows them, handed to `call`.
+    /// The links of some devices by the server's knowledge, passed to `call`.
     fn with_uplinks<R>(&self, devices: &[DeviceId], known: &Known, call: impl FnOnce(&[Uplink]) -> R) -> R {
         // Where only capacities are known, they replace the rate.
         let measured: Vec<PerSymbol> = devices.iter().map(|&m| PerSymbol(known.capacity(m))).collect();
@@ -73,7 +73,7 @@ impl Radio {
         grants.first().map_or(Airtime(0.0), |grant| grant.airtime)
     }
 
-    /// The bits that a device could send if the whole band were its own.
+    /// The bits that a device could send if it had the whole band.
     pub fn alone(&self, device: DeviceId, known: &Known) -> Bits {
         match self.parts.payload {
             Some(bits) => bits,

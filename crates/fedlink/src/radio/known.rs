@@ -1,14 +1,14 @@
-//! The uplink in one round, as it is and as the server knows it.
+//! The uplink in one round: the true channel, and the server's knowledge of it.
 
 use crate::base::units::{DeviceId, Power};
 
-/// The uplink in one round: the channel as it is, and as the server knows it.
+/// The uplink in one round: the true channel, and the server's knowledge of it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Links {
-    /// β_m·g_m(t) as it is.
+    /// The true gains β_m·g_m(t).
     pub gains: Vec<f64>,
-    /// The channel as the server knows it.
+    /// The server's knowledge of the channel.
     pub known: Known,
 }
 
@@ -92,8 +92,8 @@ impl Known {
 /// The capacities of a round's links if another number of devices were scheduled.
 pub trait CapacityAt: Send + Sync {
     /// C_m of a device in round `t` if `k` devices were scheduled, each with the power that this leaves it:
-    /// that of a run with K = `k`, to the last bit. `k` is at least 1. Where capacities or SNRs were measured
-    /// they stay as they are.
+    /// that of a run with K = `k`, to the last bit. `k` is at least 1. Measured capacities and SNRs do not
+    /// change.
     fn capacity_at(&self, t: u64, known: &Known, device: DeviceId, k: usize) -> f64;
 }
 

@@ -106,7 +106,7 @@ impl Radio {
         self.parts.power.power(DeviceId(0), LinkGain { gain: mean_gain, mean_gain })
     }
 
-    /// Where the devices are, if they are in a cell.
+    /// The positions of the devices, if they are in a cell.
     pub fn cell(&self) -> Option<&Cell> {
         match &self.parts.mean_gains {
             MeanGains::Cell(cell) => Some(cell),

@@ -18,7 +18,7 @@ pub enum Cell {
     Empty,
 }
 
-/// Which values a column has.
+/// The values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellKind {
     /// [`Cell::Whole`], and [`Cell::Empty`] where it is optional.
@@ -73,7 +73,7 @@ pub struct Column<R: 'static> {
     pub unit: &'static str,
     /// The meaning of its values.
     pub meaning: &'static str,
-    /// Which values it has.
+    /// Its values.
     pub kind: CellKind,
     /// Whether a value may be missing.
     pub optional: bool,

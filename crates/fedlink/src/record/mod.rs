@@ -16,7 +16,7 @@ use crate::base::units::{Airtime, Bits, DeviceId, Power, Symbols};
 use crate::learn::task::Evaluation;
 use serde::{Deserialize, Serialize};
 
-/// How the server handled an upload.
+/// The server's treatment of an upload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -154,7 +154,7 @@ pub struct RoundRecord {
     /// Seconds and joules, where the radio has units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// How well the model does, in the rounds that are evaluated.
+    /// The evaluation of the model, in the rounds that are evaluated.
     pub evaluation: Option<Evaluation>,
 }
 

@@ -114,7 +114,7 @@ impl Schedule {
     }
 }
 
-/// How a policy draws devices, as far as privacy and slots depend on it.
+/// A policy's sampling of devices, as far as privacy and slots depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Sampling {
@@ -306,8 +306,8 @@ pub trait Policy: Persist + Send {
         true
     }
 
-    /// Why a call failed, for parts written in another language, which may; the round then ends with this as
-    /// its error.
+    /// The reason why a call failed, for parts written in another language, whose calls may fail; the round
+    /// then ends with it as its error.
     fn failure(&self) -> Option<String> {
         None
     }

@@ -1,4 +1,4 @@
-//! How θ(t) reaches the devices, one file for each model of it.
+//! The broadcast of θ(t) to the devices, one file for each model of it.
 
 crate::register! {
     /// All models of the downlink.

@@ -1,4 +1,4 @@
-//! How training times differ from round to round, one file for each law.
+//! The variation of training times over rounds, one file for each law.
 
 crate::register! {
     /// All laws of training times over rounds.

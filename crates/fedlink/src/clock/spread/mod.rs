@@ -1,4 +1,4 @@
-//! How the speeds of devices differ, one file for each law.
+//! The variation of speeds over devices, one file for each law.
 
 crate::register! {
     /// All laws of devices' speeds.

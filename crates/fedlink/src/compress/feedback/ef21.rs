@@ -17,7 +17,7 @@ pub const ENTRY: Entry<dyn ErrorFeedback> = Entry::of::<Ef21>();
 /// does not have it starts again from h_m = 0 on both sides. h_m ages by the round: at an upload g rounds
 /// after the last one it is κ^g·h_m, on both sides, with g = 1 in consecutive rounds (κ = 1: it does not
 /// age). Shares that a policy gives its devices have no effect, since all M count in every round;
-/// `defense.clip` acts on ‖h_m‖. A scheme that may lengthen an update is refused: the states would diverge.
+/// `defense.clip` acts on ‖h_m‖. A scheme that may lengthen an update is rejected: the states would diverge.
 ///
 /// Source: after Richtárik, Sokolov and Fatkhullin, *EF21* (2021), arXiv 2106.05203, and EF21-PP for partial
 /// participation, arXiv 2110.03294, as we read them, on local updates in place of gradients. Invariants: at

@@ -35,8 +35,8 @@ impl PartConfig for FdmaConfig {
 /// 1.9, 1.5 times at γ = 0.1, 1, 4, 10, 100) and takes n/n_m times the energy.
 ///
 /// A fixed payload is sent in shares that make all devices finish at once, which is the least time for all:
-/// Σ x_m(T) = 1 with x_m(T) the share that carries the bits from when the device is ready until T (after Shi,
-/// Zhou, Niu, Jiang and Geng, arXiv 2007.07174, as we read it).
+/// Σ x_m(T) = 1 with x_m(T) the share that carries the bits between the time at which the device is ready and
+/// T (after Shi, Zhou, Niu, Jiang and Geng, arXiv 2007.07174, as we read it).
 ///
 /// ```
 /// use fedlink::radio::access::{Access, Band, Fdma, Uplink};

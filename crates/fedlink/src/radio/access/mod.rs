@@ -1,4 +1,4 @@
-//! How the scheduled devices share the band, one file for each access scheme.
+//! The division of the band among the scheduled devices, one file for each access scheme.
 
 crate::register! {
     /// All access schemes.
@@ -47,7 +47,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Nothing at all, for a device of this power.
+    /// No resources, for a device of this power.
     pub fn nothing(power: Power) -> Self {
         Self { power, ..Self::default() }
     }
@@ -102,15 +102,15 @@ pub trait Access: Send + Sync {
     /// mean equal weights.
     fn grant(&self, weights: &[f64], links: &[Uplink], band: &Band) -> Vec<Grant>;
 
-    /// The grant of the device at `link` if it sends in the place of the one that `grant` was for: the same
-    /// symbols over its own link.
+    /// The grant of the device at `link` if it replaces the device that `grant` was for: the same symbols
+    /// over its own link.
     fn transfer(&self, grant: &Grant, link: &Uplink, band: &Band) -> Grant;
 
     /// The bits that the symbols of a `grant`, sent `copies` times, carry over `link`: with its power, in its
     /// part of the band. `ratio` is the SNR of the link relative to the link that the grant was made for.
     fn carried(&self, grant: &Grant, link: &Uplink, ratio: f64, copies: f64, band: &Band) -> f64;
 
-    /// The bits that a device could send if the whole band were its own.
+    /// The bits that a device could send if it had the whole band.
     fn alone(&self, link: &Uplink, band: &Band) -> Bits {
         Bits(self.bits(link, band.symbols as f64, band))
     }
@@ -125,8 +125,8 @@ pub trait Access: Send + Sync {
         0
     }
 
-    /// The grants of devices that must send `bits` each, however long it takes. `ready` is when each may
-    /// begin; one that cannot carry its bits in any time is granted nothing, which its budget shows.
+    /// The grants of devices that must send `bits` each, in any time. `ready` are the times at which they may
+    /// begin; a device that cannot carry its bits in any time has a grant without a budget.
     fn payload(&self, bits: &[f64], links: &[Uplink], ready: &[f64], band: &Band) -> Vec<Grant>;
 }
 

@@ -24,7 +24,7 @@ pub enum SlotKind {
 /// could make it carry its part. Weights that are all zero mean equal weights.
 ///
 /// `weights` must be finite and not negative, `capacities` not negative, both of one length. The shares are
-/// finite and right for all such numbers, however small or far apart.
+/// finite and correct for all such numbers, at any size and ratio.
 ///
 /// ```
 /// use fedlink::{radio::access::slots::{split_slots, SlotKind}, base::units::Symbols};

@@ -11,7 +11,7 @@ const MAX_SYMBOLS: f64 = 9_007_199_254_740_992.0;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum Curve<'a> {
-    /// At one SNR, however many symbols.
+    /// At one SNR, for any number of symbols.
     Fixed {
         /// The bits that symbols carry.
         rate: &'a dyn Rate,
@@ -58,8 +58,8 @@ impl Curve<'_> {
             .min(max)
     }
 
-    /// The symbols that carry `bits`, however many; none if no number up to 2⁵³ does. `start` is where the
-    /// search begins.
+    /// The number of symbols that carry `bits`; none if no number up to 2⁵³ does. `start` is where the search
+    /// begins.
     pub fn reach(&self, bits: f64, start: f64) -> Option<f64> {
         if bits <= 0.0 {
             return Some(0.0);

@@ -30,7 +30,7 @@ impl PartConfig for TdmaConfig {
 }
 
 /// The n symbols of a round are shared so that bits are proportional to the weights of the picks. With bits
-/// in proportion to symbols, n_m = n·(w_m/C_m)/Σ_j(w_j/C_j), R_m = n_m·C_m; else by [`split`].
+/// in proportion to symbols, n_m = n·(w_m/C_m)/Σ_j(w_j/C_j), R_m = n_m·C_m; otherwise by [`split`].
 ///
 /// Source: section IV of the paper, with the corrections that [`split_slots`](super::slots::split_slots)
 /// names. A device sends alone in its symbols, so its airtime is their duration. Where its energy is kept it

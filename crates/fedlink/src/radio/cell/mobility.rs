@@ -4,8 +4,8 @@ use super::layout::Position;
 use crate::base::rng::{Purpose, stream};
 use crate::base::units::DeviceId;
 
-/// Drift: each device goes straight on at one speed, in a direction of its own, and is reflected by the walls
-/// of a square around the server.
+/// Drift: each device moves straight at one speed, in its own direction, and is reflected by the walls of a
+/// square around the server.
 ///
 /// x(t) = fold(x₀ + v·cos φ·t·period), the same for y with sin φ, where fold is the triangle wave of
 /// amplitude R. In closed form at any time, so any round can be had alone. φ ~ U(0, 2π) by device. Heights
@@ -33,7 +33,7 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// Where a device is in round `t` that was at `start`, within the walls, in round 0.
+    /// The position in round `t` of a device that was at `start`, within the walls, in round 0.
     pub fn position(&self, t: u64, device: DeviceId, start: Position) -> Position {
         let way = self.speed_m_s * self.period_s * t as f64;
         if way == 0.0 {

@@ -20,7 +20,7 @@ pub struct CellParts {
     pub devices: usize,
     /// The run's seed.
     pub seed: u64,
-    /// Where devices are when the run begins.
+    /// The positions of devices when the run begins.
     pub layout: Box<dyn Layout>,
     /// The attenuation of a signal, by distance.
     pub pathloss: Box<dyn PathLoss>,
@@ -36,7 +36,7 @@ pub struct CellParts {
     pub gain_tx_dbi: f64,
     /// Gain of the server's antenna in dBi.
     pub gain_rx_dbi: f64,
-    /// How devices move; none: not at all, or by a layout that has their ways.
+    /// The motion of devices; none: they do not move, or the layout has their tracks.
     pub drift: Option<Drift>,
     /// Seconds between rounds, by which a layout has them.
     pub period_s: f64,
@@ -52,8 +52,8 @@ pub struct CellParts {
 /// is below the law's probability at its distance.
 ///
 /// Invariants: pure in (seed, t, device). Where nothing moves, gains are computed once. A law is used outside
-/// its domain only with `extrapolate`: positions outside it are refused; a device that drifts too near to the
-/// server has the loss of the nearest distance that the law holds for.
+/// its domain only with `extrapolate`: positions outside it are rejected; a device that drifts too near to
+/// the server has the loss of the nearest distance that the law holds for.
 pub struct Cell {
     parts: CellParts,
     shadowing: Shadowing,
@@ -145,7 +145,7 @@ impl Cell {
         self.parts.drift.is_some() || self.parts.layout.moves()
     }
 
-    /// Where a device is in round `t`.
+    /// The position of a device in round `t`.
     pub fn position(&self, t: u64, device: DeviceId) -> Position {
         if self.parts.layout.moves() {
             return self.parts.layout.at(t as f64 * self.parts.period_s, device);

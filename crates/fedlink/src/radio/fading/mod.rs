@@ -38,8 +38,8 @@ pub trait Fading: Send + Sync {
     /// g of a device in round `t`.
     fn gain(&self, t: u64, device: DeviceId) -> f64;
 
-    /// g as it was `delay_s` seconds before round `t`, where the law has continuous time: of correlated laws
-    /// those with a Doppler frequency, and traces with times. None: the law knows rounds alone.
+    /// g at `delay_s` seconds before round `t`, where the law has continuous time: of correlated laws those
+    /// with a Doppler frequency, and traces with times. None: the law is defined for rounds only.
     fn earlier(&self, _t: u64, _device: DeviceId, _delay_s: f64) -> Option<f64> {
         None
     }
@@ -75,8 +75,8 @@ pub trait Fading: Send + Sync {
         GainMeaning::Gain
     }
 
-    /// Why a call failed, for parts written in another language, which may; the round then ends with this as
-    /// its error.
+    /// The reason why a call failed, for parts written in another language, whose calls may fail; the round
+    /// then ends with it as its error.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -106,7 +106,7 @@ pub struct FadingFacts {
     pub amplitudes: bool,
     /// Whether gains come with their antennas and their correlation, so that no key of `[radio]` sets them.
     pub own_links: bool,
-    /// Whether the law may know the channel between rounds ([`Fading::earlier`]).
+    /// Whether the law may give the channel between rounds ([`Fading::earlier`]).
     pub own_times: bool,
     /// Whether `radio.period_s` sets the time between its rounds.
     pub by_period: bool,

@@ -205,7 +205,7 @@ impl<'a> BandGain<'a> {
                 self.gain += 2.0 * (x * (a * c + b * d) - y * (a * d - b * c));
             }
         }
-        // Rounding may leave a hair below zero.
+        // Rounding may give a tiny negative number.
         self.gain = self.gain.max(0.0);
     }
 }

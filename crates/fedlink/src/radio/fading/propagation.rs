@@ -16,7 +16,7 @@ pub struct Propagation {
     /// Antennas of the server, in 1..=1024. Their gains add up; the mean gain is that of one times their
     /// number (the array gain is real and is not normalized away).
     pub antennas: usize,
-    /// How the rounds of a device depend on each other.
+    /// The dependence between the rounds of a device.
     pub memory: Memory,
     /// Delays and powers of the paths; none: the channel is flat over the band.
     pub profile: Option<Profile>,
@@ -26,7 +26,7 @@ pub struct Propagation {
     pub period_s: Option<f64>,
 }
 
-/// How the fading of a device in one round depends on that in others.
+/// The dependence of a device's fading in one round on that in others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Memory {

@@ -142,7 +142,7 @@ impl Correlation {
 ///
 /// The process is a Gaussian Markov chain, so that given both ends of an interval its middle depends on
 /// nothing outside; a ρ < 0 is |ρ| with every second sign turned. `innovation` gives w(i), N numbers that
-/// each go through the same recursion, of variance 1. Rounds from 2⁶² on are taken for 2⁶².
+/// each go through the same recursion, of variance 1. Rounds from 2⁶² on are treated as 2⁶².
 pub fn bridge<const N: usize>(
     t: u64,
     correlation: &Correlation,

@@ -53,7 +53,7 @@ pub enum End {
     Wrap,
     /// The last, forever.
     Hold,
-    /// Nothing: a run must not be longer.
+    /// An error: a run must not be longer.
     Error,
 }
 
@@ -88,10 +88,10 @@ impl PartConfig for TraceConfig {
 /// The gain of device m in round t is row t of its column; if rows have times, the last row that is not after
 /// t·`period_s` (counted from the first row), or row t if rows are equally spaced and no period is given.
 ///
-/// A trace of F < M devices is used several times: device m takes column m mod F, from row 0 if m < F, else
-/// from a row drawn uniformly for it. With several resource blocks the gain is the mean of theirs. dB become
-/// ratios. An estimate takes the amplitude for Gaussian with the mean gain of the column; rates are known
-/// exactly.
+/// A trace of F < M devices is used several times: device m takes column m mod F, from row 0 if m < F,
+/// otherwise from a row drawn uniformly for it. With several resource blocks the gain is the mean of theirs.
+/// dB become ratios. An estimate assumes a Gaussian amplitude with the mean gain of the column; rates are
+/// known exactly.
 ///
 /// Invariants: finite and ≥ 0, in every round up to `run.rounds`; after the end of a trace that must not be
 /// exceeded the gain is not a number. The mean is that of the file, which need not be 1.
@@ -309,7 +309,7 @@ mod tests {
         TraceFading::new(trace, KindRule::Auto, end, scope, propagation).map_err(|error| error.to_string())
     }
 
-    /// A file of so many lines.
+    /// A file of this number of lines.
     fn lines(count: u32, line: impl Fn(u32) -> String) -> String {
         (0..count).map(line).collect::<Vec<_>>().join("\n")
     }

@@ -34,7 +34,7 @@ impl PartConfig for FairShareConfig {
 /// of the energy of K = 1; [`EqualEnergy`](super::equal_energy::EqualEnergy) has the same for every K.
 #[derive(Clone, Copy, Debug)]
 pub struct FairShare {
-    /// The quantities that all policies know.
+    /// The quantities that all power policies use.
     pub material: PowerMaterial,
 }
 

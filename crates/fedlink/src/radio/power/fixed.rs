@@ -23,7 +23,7 @@ impl PartConfig for FixedConfig {
     }
 }
 
-/// P is what is configured, however many share the round.
+/// P is the configured power, for any number of devices that share the round.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     /// P.

@@ -54,7 +54,7 @@ pub struct Inversion {
     pub snr: f64,
     /// g_th.
     pub threshold: f64,
-    /// The quantities that all policies know.
+    /// The quantities that all power policies use.
     pub material: PowerMaterial,
 }
 

@@ -17,7 +17,7 @@ use crate::base::units::{DeviceId, Power};
 use crate::parts::{Entry, Kind};
 use crate::radio::link::transmit_power;
 
-/// The link of a device as the server knows it when it sets the power.
+/// The link of a device by the server's knowledge when it sets the power.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LinkGain {
@@ -47,8 +47,8 @@ pub trait PowerPolicy: Persist + Send + Sync {
         self.power(device, link)
     }
 
-    /// Whether it is the energy of a round that is kept, so that a device that has a part of the symbols
-    /// sends the louder (up to the maximum).
+    /// Whether the energy of a round is kept, so that a device with a part of the symbols sends with more
+    /// power (up to the maximum).
     fn keeps_energy(&self) -> bool {
         false
     }

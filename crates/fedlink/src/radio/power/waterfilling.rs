@@ -45,7 +45,7 @@ impl PartConfig for WaterfillingConfig {
 /// is Exp(1) when it sends; under a policy that picks good channels it spends more.
 #[derive(Clone, Copy, Debug)]
 pub struct Waterfilling {
-    /// The quantities that all policies know.
+    /// The quantities that all power policies use.
     pub material: PowerMaterial,
 }
 

@@ -55,7 +55,7 @@ pub struct FiniteBlocklength {
     quantile: f64,
 }
 
-/// Where [`growth`] is largest.
+/// The argument at which [`growth`] is largest.
 const PEAK: f64 = 11.494_942_371_252_008;
 
 impl FiniteBlocklength {
@@ -83,7 +83,7 @@ impl FiniteBlocklength {
     ///
     /// With s = E/x, x·C − √(x·V)·q rises in x where [`growth`]`(s)` ≥ q/√E. That holds down to s = 0 unless
     /// E < 4.5·q² (some 40 bits at most), and nowhere if q/√E is above the largest growth; then nothing can
-    /// be sent at all.
+    /// be sent.
     fn widest(self, energy: f64) -> f64 {
         let needed = self.quantile / libm::sqrt(energy);
         if needed <= SQRT_2 / 3.0 {

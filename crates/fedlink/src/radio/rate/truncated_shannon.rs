@@ -37,7 +37,7 @@ impl PartConfig for TruncatedShannonConfig {
     }
 }
 
-/// b(γ, n) = n·min(α·log2(1+γ), S_max) for γ ≥ γ_min, else 0.
+/// b(γ, n) = n·min(α·log2(1+γ), S_max) for γ ≥ γ_min, otherwise 0.
 ///
 /// Source: 3GPP TR 36.942; its downlink values α = 0.6, S_max = 4.4, γ_min = −10 dB as public simulators have
 /// them are the defaults. Its uplink values, as we read it, are 0.4, 2.0 and −10 dB. Nothing is lost.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<PowerOfChoiceConfig>();
 
-/// Which losses are compared.
+/// The losses that are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ impl PartConfig for PowerOfChoiceConfig {
 pub struct PowerOfChoice {
     /// d, K ≤ d ≤ M.
     pub d: usize,
-    /// Which losses are compared.
+    /// The losses that are compared.
     pub variant: Variant,
 }
 

@@ -1,4 +1,4 @@
-//! Which keys and parts go together.
+//! The keys and parts that go together.
 //!
 //! A key that would have no effect in the chosen combination is refused, so that no setting is silently
 //! unused. Rules follow from the facts that parts declare, and name no part.

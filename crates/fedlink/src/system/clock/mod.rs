@@ -159,9 +159,9 @@ impl Clock {
         Self { parts: Some(parts) }
     }
 
-    /// Which of the M devices take part in round `t` (from 0): θ(t) reaches them, and their batteries, of
-    /// which they have used `spent` joules, last for a training and for an upload over the `known` links: in
-    /// all symbols, or for as long as a payload of fixed size takes.
+    /// The devices that take part in round `t` (from 0): θ(t) reaches them, and their batteries, of which
+    /// they have used `spent` joules, last for a training and for an upload over the `known` links: in all
+    /// symbols, or for as long as a payload of fixed size takes.
     pub fn present(&self, t: u64, radio: &Radio, spent: impl Fn(usize) -> f64, known: &Known) -> Present {
         self.parts.as_ref().map_or_else(Present::default, |parts| parts.present(t, radio, spent, known))
     }

@@ -129,7 +129,7 @@ fn waterfilling_over_blocks_carries_the_most_of_all_ways_to_share_the_power() {
         assert!(bits >= best * (1.0 - 1e-12) && bits <= best * 1.001, "{bits}, not {best}");
         assert!(bits >= equal, "{bits}, {equal}");
     }
-    // Gains of nothing carry nothing.
+    // Gains of zero carry no bits.
     let dead = [0.0; 3];
     let scheme = Ofdma { power: BlockPower::Waterfilling, ..ofdma(3, Assign::Greedy) };
     assert_eq!(scheme.bits_in(&Uplink { blocks: &dead, ..link(1.0) }, &[0, 1, 2], BAND), 0.0);

@@ -53,7 +53,7 @@ pub struct Clusters {
 }
 
 impl Clusters {
-    /// Where a center is: keyed by round 1, since the devices have round 0.
+    /// The position of a center: keyed by round 1, since the devices have round 0.
     fn center(&self, index: u64) -> Position {
         self.area.uniform(&mut stream(self.seed, Purpose::Placement, 1, index))
     }

@@ -1,4 +1,4 @@
-//! Where the devices are, one file for each layout.
+//! The positions of the devices, one file for each layout.
 
 crate::register! {
     /// All layouts.
@@ -28,7 +28,7 @@ use crate::base::rng::{Purpose, Stream, stream};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, Kind};
 
-/// Where a device is, in meters from the server, which is at the origin.
+/// The position of a device, in meters from the server, which is at the origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Position {
@@ -108,10 +108,10 @@ fn draws(seed: u64, device: DeviceId) -> Stream {
 /// Invariants: pure in (seed, device), so that any position can be had alone and in any order; finite; within
 /// the area, except for positions that are given.
 pub trait Layout: Send + Sync {
-    /// Where a device is when the run begins.
+    /// The position of a device when the run begins.
     fn position(&self, device: DeviceId) -> Position;
 
-    /// Where a device is after so many seconds, if the layout has its ways.
+    /// The position of a device after this number of seconds, if the layout has tracks.
     fn at(&self, _seconds: f64, device: DeviceId) -> Position {
         self.position(device)
     }

@@ -43,7 +43,7 @@ const MAX_FILE: u64 = 256 << 20;
 /// Ways that are given: a device goes straight and evenly from one of its positions to the next, waits at its
 /// first one until that one's time, and stays at its last one.
 ///
-/// Any traces of motion, random waypoints included, can be had in this way. Round t is at t·`radio.period_s`
+/// Any motion, including random waypoints, can be given as such a trace. Round t is at t·`radio.period_s`
 /// seconds. Invariants: pure in the time; a position lies on the line between two that are given.
 ///
 /// ```
