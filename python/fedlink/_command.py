@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import signal
@@ -10,6 +9,7 @@ import sys
 from types import ModuleType
 
 from . import _fedlink
+from ._identity import PREFIX
 from ._parts import KINDS, Registered, collect, part_name
 
 
@@ -30,7 +30,6 @@ def parts_of(files: list[str | os.PathLike[str]]) -> list[Registered]:
     for file in files:
         path = os.fspath(file)
         module = _load(path)
-        digest = hashlib.sha256(open(path, "rb").read()).hexdigest()[:12]
         found = list(_classes(module))
         if not found:
             raise ValueError(
@@ -43,8 +42,7 @@ def parts_of(files: list[str | os.PathLike[str]]) -> list[Registered]:
                     f"--parts {path}: {cls.__name__} is called {name!r}, and so is {names[name]}"
                 )
             names[name] = f"{cls.__name__} of {path}"
-            kind, _, _, make = collect(parts={name: cls})[0][0]
-            registered.append((kind, name, f"{os.path.basename(path)}:{cls.__name__}, file {digest}", make))
+            registered.extend(collect(parts={name: cls}, strict=True)[0])
     return registered
 
 
@@ -53,7 +51,7 @@ def _load(path: str) -> ModuleType:
     if not os.path.isfile(path):
         raise FileNotFoundError(f"--parts {path}: there is no such file")
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(f"fedlink_parts_{name}", path)
+    spec = importlib.util.spec_from_file_location(f"{PREFIX}{name}", path)
     if spec is None or spec.loader is None:
         raise ValueError(f"--parts {path}: is not a Python file")
     module = importlib.util.module_from_spec(spec)

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Self, disjoint_base
 
+from ._parts import Registered
+
 __all__ = [
     "Call",
     "Dataset",
@@ -65,7 +67,7 @@ _Reals = npt.NDArray[np.float64]
 _Update = npt.NDArray[np.float32]
 _Whole = SupportsIndex
 _PerRound = float | npt.ArrayLike
-_Part = tuple[str, str, str, Any]
+_Part = Registered
 _Path = str | PathLike[str]
 
 class DivergedError(ArithmeticError): ...
@@ -521,6 +523,7 @@ def run(
     share: str | None,
     threads: _Whole | None,
     log_rounds: bool | Literal["all"],
+    nondeterministic: bool,
     keep_state: bool,
     latex: bool,
     checkpoint_every: _Whole,

@@ -8,13 +8,15 @@ the class in kebab-case; configurations, labels, records and reports use it. The
 
 from __future__ import annotations
 
+import difflib
 import hashlib
-import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
+
+from ._identity import USED, digest, identify, module_name, parameters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,11 +36,26 @@ if TYPE_CHECKING:
 #: A part as it is given: a class, a function that makes an object, or an object for one run.
 Part = Any
 
-#: A part as the library takes it: kind, name, origin, and the function that makes it from its own table.
-Registered = tuple[str, str, str, Any]
 
-#: Where an object notes that a run has used it.
-_USED = "_fedlink_used"
+
+@dataclass(frozen=True)
+class Registered:
+    """A part as the library takes it."""
+
+    #: "policy", "compressor", "fading", "trace" or "partition".
+    kind: str
+    name: str
+    #: Where it comes from, with the digest of its texts.
+    origin: str
+    #: What makes the part from its own table, or its data.
+    make: Any
+    #: The keys of its own table, and whether each has a default that a configuration can hold; None: any.
+    keys: list[str] | None = field(default_factory=list)
+    #: Those defaults.
+    defaults: dict[str, Any] = field(default_factory=dict)
+    #: The texts that decide what it does, by the names of files.
+    texts: dict[str, str] = field(default_factory=dict)
+
 
 
 @dataclass(frozen=True)
@@ -247,25 +264,18 @@ def part_name(cls: type) -> str:
     return words.replace("_", "-").strip("-").lower()
 
 
-def origin(cls: type) -> str:
-    """The origin of a class, with a digest of its source: results of another text are not mixed with
-    it."""
-    where = f"{cls.__module__}.{cls.__qualname__}"
-    try:
-        source = inspect.getsource(cls)
-    except (OSError, TypeError):
-        return where
-    return f"{where}, source {hashlib.sha256(source.encode()).hexdigest()[:12]}"
-
-
 def collect(
     policy: Part = None,
     compressor: Part = None,
     fading: Part = None,
     partition: Any = None,
     parts: Mapping[str, Part] | None = None,
+    strict: bool = False,
 ) -> tuple[list[Registered], dict[str, str]]:
-    """The parts for the library, and the settings that choose those that were given by their kind."""
+    """The parts for the library, and the settings that choose those that were given by their kind.
+
+    If ``strict``, as for a folder of results, it is an error if nobody can say what decides what a part does.
+    """
     registered: list[Registered] = []
     settings: dict[str, str] = {}
     for kind, part in (("policy", policy), ("compressor", compressor), ("fading", fading)):
@@ -275,9 +285,10 @@ def collect(
         if isinstance(part, str):
             settings[key] = part
             continue
-        one = _trace(part) if kind == "fading" and _is_array(part) else _registered(kind, part, kind)
+        is_trace = kind == "fading" and _is_array(part)
+        one = _trace(part) if is_trace else _registered(kind, part, kind, strict=strict)
         registered.append(one)
-        settings[key] = one[1]
+        settings[key] = one.name
     if partition is not None:
         registered.append(_partition(partition))
         settings["data.partition"] = "indices"
@@ -285,10 +296,10 @@ def collect(
         if not isinstance(name, str):
             raise TypeError(f"parts: keys must be text, but one is {name!r}")
         if _is_array(part):
-            kind, _, where, make = _trace(part)
-            registered.append((kind, name, where, make))
+            registered.append(_trace(part, name))
         else:
-            registered.append(_registered(_kind_of(name, part), part, f"parts[{name!r}]", name))
+            kind = _kind_of(name, part)
+            registered.append(_registered(kind, part, f"parts[{name!r}]", name, strict))
     return registered, settings
 
 
@@ -305,21 +316,60 @@ def _kind_of(name: str, part: Part) -> str:
     )
 
 
-def _registered(kind: str, part: Part, argument: str, name: str | None = None) -> Registered:
+def _registered(
+    kind: str, part: Part, argument: str, name: str | None = None, strict: bool = False
+) -> Registered:
     base = KINDS[kind][0]
     wanted = f"a subclass of fedlink.{base.__name__}, or a function that makes an object of one"
-    if isinstance(part, type):
-        if not issubclass(part, base):
-            raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
-        return kind, name or part_name(part), origin(part), _checked(part, base, argument)
-    if isinstance(part, base):
+    is_object = isinstance(part, base)
+    if is_object:
         cls = type(part)
         make = _pure(part, argument) if kind == "fading" else _once(part, argument)
-        return kind, name or part_name(cls), origin(cls), make
-    if not callable(part):
+    elif isinstance(part, type):
+        cls, make = part, _checked(part, base, argument)
+        if not issubclass(cls, base):
+            raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
+    elif callable(part):
+        make = _checked(part, base, argument)
+        cls = type(make({}))
+    else:
         raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
-    cls = type(_checked(part, base, argument)({}))
-    return kind, name or part_name(cls), origin(cls), _checked(part, base, argument)
+    check_methods(cls, base)
+    texts = identify(part, cls, argument, strict)
+    own = [] if is_object else parameters(part)
+    return Registered(
+        kind,
+        name or part_name(cls),
+        f"{module_name(cls.__module__)}.{cls.__qualname__}, identity {digest(texts)}",
+        make,
+        None if own is None else [parameter.name for parameter in own],
+        {parameter.name: parameter.default for parameter in own or [] if _is_value(parameter.default)},
+        texts,
+    )
+
+
+def _is_value(value: Any) -> bool:
+    """Whether a configuration can hold a value."""
+    if type(value) is list:
+        return len({type(item) for item in value}) <= 1 and all(map(_is_value, value))
+    if type(value) is int:
+        return bool(-(2**63) <= value < 2**63)
+    return type(value) in (bool, float, str)
+
+
+def check_methods(cls: type, base: type) -> None:
+    """An error if a method has nearly the name of one that the library calls: it would never be called."""
+    known = [name for name in vars(base) if not name.startswith("_")]
+    for owner in cls.__mro__[: cls.__mro__.index(base)]:
+        for name, value in vars(owner).items():
+            if name.startswith("_") or name in known or not callable(value):
+                continue
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+            if near:
+                raise TypeError(
+                    f"{cls.__name__}.{name}: fedlink calls no method of this name; did you mean {near[0]}? "
+                    f"If it is a method of your own, call it _{name}"
+                )
 
 
 def _described(part: Part) -> str:
@@ -353,7 +403,7 @@ def _pure(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
 
 def _once(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
     """An object serves one run: its state must not reach the next."""
-    if getattr(part, _USED, False):
+    if getattr(part, USED, False):
         raise ValueError(_used(part, argument))
     given = False
 
@@ -364,7 +414,7 @@ def _once(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
         if own:
             raise ValueError(f"{argument}: an object takes no keys ({', '.join(own)}); give the class")
         given = True
-        setattr(part, _USED, True)
+        setattr(part, USED, True)
         return part
 
     return made
@@ -384,28 +434,30 @@ def _is_array(part: Part) -> bool:
     return isinstance(part, (numpy.ndarray, list))
 
 
-def _trace(part: Any) -> Registered:
+def _trace(part: Any, name: str = "array") -> Registered:
     import numpy
 
     gains = numpy.ascontiguousarray(part, dtype=numpy.float64)
     if gains.ndim != 2:
         raise ValueError(f"fading: an array of gains must be M × T, but has {gains.ndim} dimensions")
-    digest = hashlib.sha256(gains.astype("<f8", copy=False).tobytes()).hexdigest()[:12]
-    return "trace", "array", f"an array of {gains.shape[0]} × {gains.shape[1]} gains, sha256 {digest}", gains
+    sha256 = hashlib.sha256(gains.astype("<f8", copy=False).tobytes()).hexdigest()[:12]
+    origin = f"an array of {gains.shape[0]} × {gains.shape[1]} gains, sha256 {sha256}"
+    return Registered("trace", name, origin, gains)
 
 
 def _partition(partition: Iterable[Any]) -> Registered:
     import numpy
 
     lists = [numpy.asarray(samples) for samples in partition]
-    digest = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for samples in lists:
-        digest.update(f"{samples.tolist()}".encode())
-    return "partition", "indices", f"lists of {len(lists)} devices, sha256 {digest.hexdigest()[:12]}", lists
+        sha256.update(f"{samples.tolist()}".encode())
+    origin = f"lists of {len(lists)} devices, sha256 {sha256.hexdigest()[:12]}"
+    return Registered("partition", "indices", origin, lists)
 
 
 def _save(part: Any) -> bytes:
-    state = {name: value for name, value in vars(part).items() if name != _USED}
+    state = {name: value for name, value in vars(part).items() if name != USED}
     if not state:
         return b""
     try:
@@ -419,6 +471,6 @@ def _save(part: Any) -> bytes:
 
 def _load(part: Any, state: bytes) -> None:
     kept = pickle.loads(state) if state else {}
-    for name in [name for name in vars(part) if name != _USED]:
+    for name in [name for name in vars(part) if name != USED]:
         delattr(part, name)
     vars(part).update(kept)

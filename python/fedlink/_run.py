@@ -173,6 +173,7 @@ def run(
     share: str | None = None,
     threads: int | None = None,
     log_rounds: bool | Literal["all"] = False,
+    nondeterministic: bool = False,
     keep_state: bool = False,
     latex: bool = False,
     checkpoint_every: int = CHECKPOINT_EVERY,
@@ -194,13 +195,18 @@ def run(
     runs, are warnings (``RuntimeWarning``). Ctrl-C saves the runs so far: ``KeyboardInterrupt`` has them as
     its attribute ``result``, and ``resume=True`` continues to the same bits.
 
+    The folder records the identity of every custom part: the source of its class and of the user's modules
+    that it imports, its arguments and constants. ``resume`` refuses a part that differs. The first rounds of
+    one run with each set of custom parts are made twice. It is an error if both are not the same to the bit,
+    unless ``nondeterministic``; the results then note it.
+
     >>> study = fedlink.run("fig2", parts={"pf": ProportionalFair}, quick=True, seeds=3)
     >>> study.folder / "report.html"
     """
     for keyword in former:
         problem = "is called share=" if keyword == "cell" else "is not a keyword of run"
         raise TypeError(f"run: {keyword}= {problem}")
-    registered, _ = collect(parts=parts)
+    registered, _ = collect(parts=parts, strict=True)
     name, text, given = _read(experiment)
     with Progress(0, progress) as bar:
         outcome = _fedlink.run(
@@ -216,6 +222,7 @@ def run(
             share=share,
             threads=threads,
             log_rounds=log_rounds,
+            nondeterministic=nondeterministic,
             keep_state=keep_state,
             latex=latex,
             checkpoint_every=checkpoint_every,
@@ -244,7 +251,7 @@ def merge(
 
     It is an error if some are missing, unless ``partial``.
     """
-    registered, _ = collect(parts=parts)
+    registered, _ = collect(parts=parts, strict=True)
     outcome = _fedlink.merge(
         os.fspath(folder),
         registered,
@@ -282,7 +289,7 @@ def verify(
     judged = json.loads(found)
     reruns = []
     if rerun > 0:
-        registered, _ = collect(parts=parts)
+        registered, _ = collect(parts=parts, strict=True)
         seed = int(time.time()) if rerun_seed is None else rerun_seed
         made = _fedlink.rerun(
             os.fspath(folder), registered, count=rerun, seed=seed, threads=threads, data_dir=_path(data_dir)

@@ -125,7 +125,8 @@ def test_the_keys_of_a_part_are_the_keywords_of_its_class(small):
     by_key = fedlink.simulate(config, parts={"mine": Keeps})
     assert by_key.digest == fedlink.simulate(small, policy=lambda: Keeps(step=3)).digest
     assert by_key.config["schedule"]["mine"] == {"step": 3}
-    with pytest.raises(TypeError, match="stpe"):
+    misspelled = r"schedule\.mine\.stpe: is not a key; did you mean schedule\.mine\.step\?"
+    with pytest.raises(ValueError, match=misspelled):
         fedlink.simulate({**config, "schedule.mine.stpe": 3}, parts={"mine": Keeps})
 
 
@@ -219,12 +220,12 @@ def test_weights_that_are_all_zero_are_reported(small):
 
 
 def test_the_state_of_a_policy_is_in_a_checkpoint(small, tmp_path):
-    class Fails(Keeps):
-        left = 2
+    failed = tmp_path / "failed"
 
+    class Fails(Keeps):
         def observe(self, record):
-            if record.round == 3 and Fails.left:
-                Fails.left = 0
+            if record.round == 3 and not failed.exists():
+                failed.touch()
                 raise RuntimeError("on purpose")
 
     config, path = {**small, "run.rounds": 6}, tmp_path / "run.ckpt"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -250,16 +251,19 @@ def test_an_impossible_study_is_refused(tmp_path, call, kind, reason):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(tmp_path, proportional_fair):
+def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(
+    tmp_path, proportional_fair, monkeypatch
+):
     class Broken(proportional_fair):
         name = "broken"
 
         def observe(self, record):
             super().observe(record)
-            if record.round == 4 and broken:
+            if record.round == 4 and "FEDLINK_BROKEN" in os.environ:
                 raise KeyError("on purpose")
 
-    broken = True
+    # What the code of a part reads of Python would be part of its identity.
+    monkeypatch.setenv("FEDLINK_BROKEN", "1")
     options = {
         "parts": {"broken": Broken},
         "settings": {"schedule.policy": ["bc", "broken"]},
@@ -267,7 +271,7 @@ def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(tmp_path, 
     }
     with pytest.raises(KeyError, match="on purpose"):
         fedlink.run(TEXT, **options, checkpoint_every=1, progress=False)
-    broken = False
+    monkeypatch.delenv("FEDLINK_BROKEN")
     mended = fedlink.run(TEXT, **options, resume=True, progress=False)
     fresh = fedlink.run(TEXT, **{**options, "out": tmp_path / "fresh"}, progress=False)
     assert numbers(mended.folder) == numbers(fresh.folder)
@@ -275,28 +279,28 @@ def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(tmp_path, 
 
 def test_ctrl_c_saves_the_runs_so_far_and_resume_continues(tmp_path, parts_file):
     script = f"""
-import fedlink, sys, time
+import fedlink, os, sys, time
 sys.path.insert(0, {str(parts_file.parent)!r})
 from pf import ProportionalFair
 class Slow(ProportionalFair):
     name = "pf"
     def observe(self, record):
         super().observe(record)
-        if slow:
+        if "FEDLINK_SLOW" in os.environ:
             time.sleep(0.05)
         # In one write: runs are computed on several threads.
         sys.stdout.write("round\\n")
         sys.stdout.flush()
 settings = {{"schedule.policy": ["bc", "pf"], "run.rounds": 40}}
 options = dict(parts={{"pf": Slow}}, settings=settings, progress=False)
-slow = True
+os.environ["FEDLINK_SLOW"] = "1"
 try:
     fedlink.run({TEXT!r}, out={str(tmp_path / 'out')!r}, **options)
     print("never stopped")
 except KeyboardInterrupt as stop:
     rounds = min(run.summary["rounds"] for c in stop.result.curves for run in c.runs)
     print("kept", stop.result.folder, rounds)
-    slow = False
+    del os.environ["FEDLINK_SLOW"]
     resumed = fedlink.run({TEXT!r}, out={str(tmp_path / 'out')!r}, resume=True, **options)
     fresh = fedlink.run({TEXT!r}, out={str(tmp_path / 'fresh')!r}, **options)
     print("done")
@@ -330,7 +334,7 @@ def test_the_command_loads_parts_from_python_files_and_resumes(tmp_path, parts_f
     first = numbers(tmp_path / "out")
     assert {curve for curve, *_ in first[1]} == {"bc k=1", "bc k=2", "pf k=1", "pf k=2"}
     config = (tmp_path / "out" / "config.toml").read_text()
-    assert "pf.py:ProportionalFair" in config
+    assert "pf.ProportionalFair, identity" in config
     cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").glob("*.json")}
     again = fedlink_command(*run, "--resume")
     assert again.returncode == 0, again.stderr
@@ -341,7 +345,7 @@ def test_the_command_loads_parts_from_python_files_and_resumes(tmp_path, parts_f
     # Another text is another part: its results are not mixed with those that are there.
     parts_file.write_text(PARTS.replace("memory=0.9", "memory=0.8"))
     other = fedlink_command(*run, "--resume")
-    assert other.returncode == 2 and "custom.pf" in other.stderr
+    assert other.returncode == 2 and 'another "pf": arguments.txt' in other.stderr
 
 
 def test_every_kind_of_part_is_found_in_a_file(tmp_path, parts_file):
@@ -363,7 +367,7 @@ def test_every_kind_of_part_is_found_in_a_file(tmp_path, parts_file):
     (curve,) = json.loads(ended.stdout)
     assert curve["policy"] == "pf"
     text = (tmp_path / "out" / "config.toml").read_text()
-    for part in ("pf.py:ProportionalFair", "pf.py:FirstHalf", "pf.py:SteadyFading"):
+    for part in ("pf.ProportionalFair", "pf.FirstHalf", "pf.SteadyFading"):
         assert part in text
 
 

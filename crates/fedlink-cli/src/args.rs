@@ -163,6 +163,10 @@ pub struct RunOptions {
     /// Rounds between checkpoints: a crash loses at most these; 0 saves on Ctrl-C only [default: 100].
     #[arg(long, value_name = "ROUNDS")]
     pub checkpoint_every: Option<u64>,
+    /// Run although custom parts are not the same in every run, which is noted in the results: nobody can
+    /// repeat them.
+    #[arg(long)]
+    pub nondeterministic: bool,
     /// Keep the final state of every run, so that more rounds can be added later.
     #[arg(long)]
     pub keep_state: bool,

@@ -24,6 +24,11 @@ pub fn report_exception(error: fedlink_report::Error) -> PyErr {
 pub fn exception(error: impl Into<Error>) -> PyErr {
     let error = error.into();
     let remedy = match error.data() {
+        _ if matches!(error, Error::NotDeterministic(_)) => {
+            "; take random numbers from view.rng() or the argument rng, keep nothing outside the object, or \
+             give nondeterministic=True to run all the same"
+                .to_owned()
+        }
         Some(DataError::Missing { name, .. }) => {
             format!("; run `fedlink data get {name}`, or name the folder of its files as data.dataset")
         }

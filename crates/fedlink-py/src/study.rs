@@ -15,8 +15,8 @@ use fedlink_study::output::{OutputFolder, check_free, left_aside};
 use fedlink_study::results::{CurveResult, RunResult};
 use fedlink_study::statistics::{estimate, p_of_mean};
 use fedlink_study::sweep::{
-    self, Assembled, Event, FolderState, LogRounds, Observer, Plan, Runner, Share, Verified, folder_state,
-    freeze, unfinished,
+    self, Assembled, Event, FolderState, Irreproducible, LogRounds, Observer, Plan, Runner, Share, Verified,
+    folder_state, freeze, unfinished,
 };
 use fedlink_study::theory::{BoundExperiment, TheoremExperiment};
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyValueError};
@@ -49,6 +49,7 @@ struct Options {
     share: Option<Share>,
     threads: usize,
     log_rounds: LogRounds,
+    nondeterministic: bool,
     keep_state: bool,
     latex: bool,
     checkpoint_every: u64,
@@ -254,8 +255,8 @@ struct Ended {
 /// rounds that are done and the number of all.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, settings, parts, *, out, seeds, quick, resume, force, share, threads, log_rounds, keep_state,
-    latex, checkpoint_every, data_dir, progress
+    name, text, settings, parts, *, out, seeds, quick, resume, force, share, threads, log_rounds,
+    nondeterministic, keep_state, latex, checkpoint_every, data_dir, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 #[expect(clippy::fn_params_excessive_bools, reason = "they are switches that are independent of one another")]
@@ -273,6 +274,7 @@ pub fn run(
     share: Option<&str>,
     threads: Option<usize>,
     log_rounds: &Bound<'_, PyAny>,
+    nondeterministic: bool,
     keep_state: bool,
     latex: bool,
     checkpoint_every: u64,
@@ -302,6 +304,7 @@ pub fn run(
         share,
         threads: threads.clamp(1, 1024),
         log_rounds: logged(log_rounds)?,
+        nondeterministic,
         keep_state,
         latex,
         checkpoint_every,
@@ -377,6 +380,11 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     plan.cautions().into_iter().for_each(|caution| watch.warn(caution));
     let pool = pool(options.threads)?;
     let indices = options.share.map_or_else(|| plan.longest_first(), |share| plan.share(share));
+    let irreproducible = sweep::make_twice(&plan, &indices, &pool).map_err(exception)?;
+    if !options.nondeterministic {
+        Irreproducible::refuse(irreproducible.clone()).map_err(exception)?;
+    }
+    irreproducible.iter().for_each(|found| watch.warn(found.to_string()));
     for path in left_aside(&target).map_err(exception)? {
         watch.warn(format!(
             "{} holds results that an unfinished run with force=True set aside",
@@ -389,6 +397,7 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
         create(&target, options.force)?
     };
     freeze(folder.path(), &plan).map_err(exception)?;
+    sweep::note_irreproducible(folder.path(), &irreproducible).map_err(exception)?;
     let rounds = indices.iter().map(|&index| plan.sweep.runs[index].spec.run.rounds).sum();
     watch.total.store(rounds, Ordering::SeqCst);
     let stop = || watch.stop.load(Ordering::SeqCst);

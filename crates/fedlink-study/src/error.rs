@@ -1,5 +1,6 @@
 //! The errors of a study. They state facts; front ends add the remedy.
 
+use crate::sweep::Irreproducible;
 use fedlink::data::DataError;
 use fedlink::spec::ConfigError;
 use fedlink_theory::TheoryError;
@@ -141,6 +142,23 @@ pub enum Error {
         /// The keys that differ, with both values.
         differences: String,
     },
+    /// The folder was begun with another text of a custom part, or with other arguments of it.
+    #[error(
+        "{path} was begun with another \"{part}\": {difference}; choose another folder, or give the changed \
+         part another name",
+        path = path.display()
+    )]
+    OtherPart {
+        /// The folder.
+        path: PathBuf,
+        /// The name of the part.
+        part: String,
+        /// The lines that differ.
+        difference: String,
+    },
+    /// A run with custom parts was not the same when it was made twice.
+    #[error("{0}")]
+    NotDeterministic(Irreproducible),
     /// The file of a run was changed after it was written.
     #[error("{path} is damaged", path = .0.display())]
     Damaged(PathBuf),

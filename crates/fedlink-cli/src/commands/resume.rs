@@ -10,6 +10,7 @@ pub fn command(options: &RunOptions, target: &Path) -> String {
     words.push(options.experiment.clone().unwrap_or_else(|| "demo".into()));
     let mut flag = |name: &str, is_set: bool| words.extend(is_set.then(|| name.to_owned()));
     flag("--quick", options.quick);
+    flag("--nondeterministic", options.nondeterministic);
     flag("--keep-state", options.keep_state);
     flag("--log-rounds", options.tables.log_rounds == Some(LogRounds::Sent));
     flag("--log-rounds=all", options.tables.log_rounds == Some(LogRounds::All));
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn options_that_affect_the_results_are_repeated() {
         assert_eq!(resumed(&[]), "fedlink run demo --out out --resume");
-        let all = "my.toml --quick --keep-state --log-rounds=all --latex --set schedule.k=2 --seeds 3 \
+        let all = "my.toml --quick --nondeterministic --keep-state --log-rounds=all --latex --set schedule.k=2 --seeds 3 \
                    --parts a.py --threads 4 --data-dir data --checkpoint-every 7 --out out";
         let words: Vec<&str> = all.split_whitespace().collect();
         assert_eq!(resumed(&words), format!("fedlink run {all} --resume"));

@@ -15,8 +15,8 @@ use fedlink_study::data_folders;
 use fedlink_study::experiment::{Experiment, FileKind, Source, Sweep};
 use fedlink_study::output::OutputFolder;
 use fedlink_study::sweep::{
-    FolderState, Forecast, Plan, RunForecast, RunState, RunStatus, Runner, folder_state, forecast, freeze,
-    has_all_runs, rounds_saved, run_states, unfinished,
+    FolderState, Forecast, Irreproducible, Plan, RunForecast, RunState, RunStatus, Runner, folder_state,
+    forecast, freeze, has_all_runs, make_twice, note_irreproducible, rounds_saved, run_states, unfinished,
 };
 use fedlink_study::table::table;
 use std::collections::BTreeMap;
@@ -90,6 +90,13 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
 
+    let irreproducible = make_twice(&plan, &indices, &pool)?;
+    if !options.nondeterministic {
+        Irreproducible::refuse(irreproducible.clone())?;
+    }
+    for found in irreproducible.iter().filter(|_| !options.tables.quiet) {
+        errln!("note: {found}");
+    }
     interrupt::save_first();
     let folder = if options.resumes() {
         super::note_left_aside(&target)?;
@@ -98,7 +105,14 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
         create(&target, options.force)?
     };
     let replaced = folder.replaced().map(Path::to_owned);
-    let work = Work { plan: &plan, indices: &indices, pool: &pool, target: &target, started };
+    let work = Work {
+        plan: &plan,
+        indices: &indices,
+        pool: &pool,
+        target: &target,
+        started,
+        irreproducible: &irreproducible,
+    };
     super::naming(replaced, || work.fill(folder, options))
 }
 
@@ -109,15 +123,18 @@ struct Work<'a> {
     pool: &'a rayon::ThreadPool,
     target: &'a Path,
     started: Instant,
+    /// The runs that were not the same when they were made twice.
+    irreproducible: &'a [Irreproducible],
 }
 
 impl Work<'_> {
     /// Does the runs and writes the results.
     fn fill(&self, folder: OutputFolder, options: &RunOptions) -> anyhow::Result<Exit> {
-        let Self { plan, indices, pool, target, started } = *self;
+        let Self { plan, indices, pool, target, started, irreproducible } = *self;
         if freeze(folder.path(), plan)? == FolderState::Grown && !options.tables.quiet {
             errln!("{} has grown: runs that are there are kept", target.display());
         }
+        note_irreproducible(folder.path(), irreproducible)?;
         let progress = Progress::new(plan, indices, options.tables.quiet);
         let mut runner = Runner::new(plan, folder.path(), pool);
         runner.checkpoint_every = options.checkpoint_every.unwrap_or(runner.checkpoint_every);

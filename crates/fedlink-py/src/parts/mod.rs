@@ -9,11 +9,11 @@ pub use policy::{Record, Reports, View};
 pub use task::PythonTask;
 
 use crate::arguments::to_python;
+use crate::config::flat;
 use compressor::PythonCompressor;
 use fading::{ArrayFading, PythonFading, Trace};
 use fedlink::compress::Compressor;
-use fedlink::parts::Parts;
-use fedlink::parts::Scope;
+use fedlink::parts::{Parts, Provenance, Scope};
 use fedlink::radio::fading::Fading;
 use fedlink::schedule::Policy;
 use fedlink::spec::{ConfigError, kinds};
@@ -21,12 +21,27 @@ use policy::PythonPolicy;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toml::Table;
 
-/// One custom part from Python: its kind ("policy", "compressor", "fading", "trace" or "partition"), its
-/// name, where it comes from, and the function that makes it from its own table, or its data.
-pub type Part<'py> = (String, String, String, Bound<'py, PyAny>);
+/// A part as Python passes it, a `Registered` of the package.
+#[derive(FromPyObject)]
+pub struct Part<'py> {
+    /// "policy", "compressor", "fading", "trace" or "partition".
+    kind: String,
+    name: String,
+    /// Where it comes from.
+    origin: String,
+    /// The function that makes it from its own table, or its data.
+    make: Bound<'py, PyAny>,
+    /// The keys of its own table; none: any.
+    keys: Option<Vec<String>>,
+    /// The defaults of those keys that a configuration can hold.
+    defaults: Bound<'py, PyDict>,
+    /// The texts that decide what it does.
+    texts: BTreeMap<String, String>,
+}
 
 /// The first exception that any part of a run, or of several, raised. The library carries its text; the
 /// caller that runs the rounds raises it again unchanged.
@@ -87,7 +102,7 @@ impl Calls {
 /// The parts that Python passes, each made anew for every run.
 pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
     let mut parts = Parts::default();
-    for (kind, name, origin, make) in given {
+    for Part { kind, name, origin, make, keys, defaults, texts } in given {
         check_name(&kind, &name)?;
         let maker = Maker { make: Arc::new(make.clone().unbind()), raised: raised.clone() };
         parts = match kind.as_str() {
@@ -112,6 +127,9 @@ pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
             "partition" => parts.partition(&name, origin, lists(&make)?),
             _ => return Err(PyValueError::new_err(format!("parts: there is no kind {kind:?}"))),
         };
+        let mut stated = Provenance::default();
+        (stated.keys, stated.defaults, stated.texts) = (keys, flat(&defaults)?.into_iter().collect(), texts);
+        parts = parts.stating(&name, stated);
     }
     Ok(parts)
 }

@@ -76,6 +76,12 @@ impl Experiment {
         for (part, origin) in parts.origins() {
             put_in(&mut table, &format!("custom.{part}"), origin.into());
         }
+        // So that `config.toml` has them, with which the runs are found without the parts.
+        for (key, value) in parts.defaults() {
+            if is_free(&table, &key) {
+                put_in(&mut table, &key, value.clone());
+            }
+        }
         lower_groups(&mut table)?;
         let anchor = Anchor::of(&table);
         let mut experiment =
@@ -229,4 +235,15 @@ fn rules_of(table: Table) -> Result<Rules, ConfigError> {
         };
         table.into_iter().find_map(alone).unwrap_or_else(|| ConfigError::new("", whole.message()))
     })
+}
+
+/// Whether nothing is written at `a.b.c` of nested tables, nor a value in place of one of them.
+fn is_free(table: &Table, key: &str) -> bool {
+    match key.split_once('.') {
+        None => !table.contains_key(key),
+        Some((first, rest)) => match table.get(first) {
+            None => true,
+            Some(inner) => inner.as_table().is_some_and(|inner| is_free(inner, rest)),
+        },
+    }
 }

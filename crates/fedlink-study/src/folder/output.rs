@@ -108,13 +108,7 @@ impl OutputFolder {
     /// Writes one file; `name` may include a folder. A foreign file or a link of that name is an error.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Error> {
         let path = self.folder.join(name);
-        let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
-        let leads_away = path.ancestors().take_while(below).any(Path::is_symlink);
-        // Without a list every existing file may belong to the user.
-        let is_noted = || Ok::<_, Error>(self.files.noted()?.is_some_and(|noted| noted.contains(name)));
-        if leads_away || (path.symlink_metadata().is_ok() && !is_noted()?) {
-            return Err(Error::NotOurs { path: self.folder.clone(), others: vec![name.to_owned()] });
-        }
+        self.files.check_writable(name)?;
         fs::create_dir_all(parent(&path)).map_err(Error::file("write", &path))?;
         self.files.note(name)?;
         write_file(&path, content)
@@ -148,6 +142,19 @@ impl FolderFiles {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Error::file("read", &path)(error)),
         }
+    }
+
+    /// An error if a foreign file or a link has the name of a file that is to be written.
+    pub fn check_writable(&self, name: &str) -> Result<(), Error> {
+        let path = self.folder.join(name);
+        let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
+        let leads_away = path.ancestors().take_while(below).any(Path::is_symlink);
+        // Without a list every file that is there may be somebody else's.
+        let is_noted = || Ok::<_, Error>(self.noted()?.is_some_and(|noted| noted.contains(name)));
+        if leads_away || (path.symlink_metadata().is_ok() && !is_noted()?) {
+            return Err(Error::NotOurs { path: self.folder.clone(), others: vec![name.to_owned()] });
+        }
+        Ok(())
     }
 
     /// Notes that the file `name` will be written.

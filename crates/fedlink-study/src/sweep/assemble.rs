@@ -7,6 +7,7 @@ use super::process::differing;
 use super::register::read_register;
 use super::run_files::RunFiles;
 use super::runner::Done;
+use super::twice::irreproducible;
 use crate::claims::Verdicts;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
@@ -59,11 +60,13 @@ impl Assembled {
         Ok(Self { curves, unfinished, summary, verdicts, splits, of: plan.sweep.runs.len(), notes })
     }
 
-    /// Marks the claims that were added or changed after the first run in `folder`.
+    /// Adds what `folder` notes besides the runs: marks the claims that were added or changed after the first
+    /// run, and names the custom parts that are not the same in every run.
     pub fn register(&mut self, plan: &Plan, folder: &Path) -> Result<(), Error> {
         if let Some(register) = read_register(folder)? {
             self.verdicts.register(&register, plan.sweep.experiment.all_claims());
         }
+        self.notes.extend(irreproducible(folder)?);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use super::manifest;
 use super::plan::Plan;
 use super::register::{new_register, write_register};
 use super::run_files::RunFiles;
+use super::sources::{check_origins, check_parts, store_parts};
 use crate::error::Error;
 use crate::experiment::{Experiment, Run, Source, Sweep, read_text, with_names_of_today};
 use crate::folder::disk::{Disk, RealDisk};
@@ -64,6 +65,8 @@ pub fn freeze_on(disk: &dyn Disk, folder: &Path, plan: &Plan) -> Result<FolderSt
             disk.sync_dir(folder).map_err(Error::file("write", folder))?;
         }
     }
+    // Before `config.toml` names them.
+    store_parts(disk, folder, &plan.sweep)?;
     // Before `config.toml` is replaced, which holds the claims of a folder without a register.
     let register = new_register(folder, &plan.sweep, any_begun(folder))?;
     let (path, text) = (folder.join("config.toml"), plan.sweep.to_toml());
@@ -139,13 +142,18 @@ pub fn frozen_source(folder: &Path) -> Result<Option<Source>, Error> {
     Ok(Some(Source { given, name, text }))
 }
 
-/// The sweep in `folder`, whose custom parts are among `parts` or unknown; an error if there is none.
+/// The sweep in `folder`, whose custom parts are among `parts` or unknown. It is an error if there is none, or
+/// if a part of that name has another origin there.
 pub fn frozen(folder: &Path, parts: &Parts) -> Result<Sweep, Error> {
     let source = frozen_source(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
-    Ok(Experiment::read(&source, &Parts::default())?.expand(parts)?)
+    check_parts(folder, &source.text, parts)?;
+    let sweep = Experiment::read(&source, &Parts::default())?.expand(parts)?;
+    check_origins(folder, &sweep)?;
+    Ok(sweep)
 }
 
-/// Compares `folder` with `sweep`; the error names the keys in which another experiment differs.
+/// Compares `folder` with `sweep`; the error names the keys in which another experiment differs, or what differs
+/// of a custom part.
 pub fn folder_state(folder: &Path, sweep: &Sweep) -> Result<FolderState, Error> {
     if folder.exists() && !folder.is_dir() {
         return Err(Error::NotAFolder { path: folder.into(), what: "a file" });
@@ -163,6 +171,7 @@ pub fn folder_state(folder: &Path, sweep: &Sweep) -> Result<FolderState, Error> 
     if source.text == sweep.to_toml() {
         return Ok(FolderState::Same);
     }
+    check_parts(folder, &source.text, &sweep.parts)?;
     // Without the custom parts of today: the folder notes where its own came from.
     let before = Experiment::read(&source, &Parts::default())?.expand(&Parts::default())?;
     let (there, here) = (trajectories(&before), trajectories(sweep));

@@ -6,6 +6,7 @@ use super::plan::Plan;
 use super::process::{Process, now};
 use super::register::read_register;
 use super::runner::Done;
+use super::sources::{PartEntry, entries};
 use crate::claims::Register;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
@@ -33,6 +34,9 @@ struct Manifest<'a> {
     /// Wall-clock time of the process that wrote it, in seconds.
     wall_seconds: f64,
     data: &'a DataFacts,
+    /// The custom parts, with the digests of their texts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    parts: BTreeMap<String, PartEntry>,
     /// The claims at the first run, and those that were added or changed later; null without claims.
     claims: Option<Register>,
     runs: Vec<RunEntry<'a>>,
@@ -91,6 +95,7 @@ pub fn write_manifest(
         written: now(),
         wall_seconds: wall.as_secs_f64(),
         data: &plan.data,
+        parts: entries(folder.path(), &plan.sweep)?,
         claims: read_register(folder.path())?.filter(|register| !register.is_empty()),
         runs: runs.iter().map(run).collect(),
     };

@@ -24,8 +24,10 @@ mod register;
 mod rerun;
 mod run_files;
 mod runner;
+mod sources;
 mod status;
 mod stored_run;
+mod twice;
 mod verify;
 
 pub use assemble::{Assembled, RoundTable};
@@ -42,6 +44,7 @@ pub use progress::Progress;
 pub use rerun::{Difference, Rerun, rerun};
 pub use runner::{Done, Runner};
 pub use status::{CurveProgress, GoalProgress, RunState, RunStatus, SweepStatus, run_states, status};
+pub use twice::{Irreproducible, make_twice, note_irreproducible};
 pub use verify::{Verified, finished_runs, merge, verify};
 /// The readers of the files in a folder, for the fuzz targets.
 #[doc(hidden)]

@@ -32,19 +32,33 @@ pub trait Recipe<T: ?Sized + Kind>: Send + Sync {
 pub struct Chosen<T: ?Sized + Kind> {
     name: String,
     origin: Option<String>,
+    /// The defaults of keys that the recipe does not know.
+    defaults: Table,
     recipe: Arc<dyn Recipe<T>>,
 }
 
 impl<T: ?Sized + Kind> Clone for Chosen<T> {
     fn clone(&self) -> Self {
-        Self { name: self.name.clone(), origin: self.origin.clone(), recipe: Arc::clone(&self.recipe) }
+        let (defaults, recipe) = (self.defaults.clone(), Arc::clone(&self.recipe));
+        Self { name: self.name.clone(), origin: self.origin.clone(), defaults, recipe }
     }
 }
 
 impl<T: ?Sized + Kind> Chosen<T> {
     /// The part of this recipe under a name.
     pub fn new(name: impl Into<String>, recipe: Arc<dyn Recipe<T>>) -> Self {
-        Self { name: name.into(), origin: None, recipe }
+        Self { name: name.into(), origin: None, defaults: Table::new(), recipe }
+    }
+
+    /// The same with defaults of its own table that the recipe does not know.
+    #[must_use]
+    pub(super) fn with_defaults(self, defaults: Table) -> Self {
+        Self { defaults, ..self }
+    }
+
+    /// The defaults that the recipe does not know.
+    pub(super) fn defaults(&self) -> &Table {
+        &self.defaults
     }
 
     /// The same as a custom part with its origin.
@@ -60,7 +74,9 @@ impl<T: ?Sized + Kind> Chosen<T> {
 
     /// The own table of the part with every default written out.
     pub fn table(&self) -> Table {
-        self.recipe.table()
+        let mut table = self.defaults.clone();
+        table.extend(self.recipe.table());
+        table
     }
 
     /// `section.name`, the heading of the own table.

@@ -2,11 +2,11 @@
 //! server of real nodes.
 
 use super::chosen::{Recipe, Resolved, resolve};
-use super::{Chosen, ConfigError, Kind, PartConfig, Scope, check_keys, find};
+use super::{Chosen, ConfigError, Kind, PartConfig, Scope, check_keys, check_own_keys, find};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toml::Table;
+use toml::{Table, Value};
 
 /// Makes a fresh part for a run, from its own table.
 pub type Factory<T> =
@@ -32,11 +32,30 @@ type Reader<T> = Arc<dyn Fn(&Table, &Scope) -> Resolved<T> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Parts(BTreeMap<(&'static str, String), Custom>);
 
-/// The origin of a custom part, and its [`Reader`].
+/// The origin of a custom part, its [`Reader`], and what is stated of it.
 #[derive(Clone)]
 struct Custom {
     origin: String,
+    /// The table of its kind.
+    table: &'static str,
     read: Arc<dyn Any + Send + Sync>,
+    provenance: Provenance,
+}
+
+/// What a program states of a custom part that is made by a function.
+///
+/// The library knows nothing of such a part but its origin: of a part written in Python the origin holds a
+/// digest of `texts`, and `texts` shows what differs if the part has changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Provenance {
+    /// The keys of its own table; none: it takes any.
+    pub keys: Option<Vec<String>>,
+    /// The defaults of its keys, which recorded configurations show.
+    pub defaults: Table,
+    /// The texts that decide what it does, by the names of files: sources and arguments. A folder of results
+    /// stores them.
+    pub texts: BTreeMap<String, String>,
 }
 
 impl Parts {
@@ -50,7 +69,7 @@ impl Parts {
             check_keys(&table, C::NAME, C::KEYS, own)?;
             resolve::<C>(own, scope).map_err(|error| error.within_table(&table))
         };
-        self.insert::<C::Part>(C::NAME.into(), origin.into(), Arc::new(read))
+        self.insert::<C::Part>(C::NAME.into(), origin.into(), Arc::new(read), Provenance::default())
     }
 
     /// Adds a part of the kind `T`; `make` makes it from its own table.
@@ -65,7 +84,34 @@ impl Parts {
         let read = move |own: &Table, _: &Scope| -> Resolved<T> {
             Ok(Arc::new(Made { own: own.clone(), make: Arc::clone(&make), first: Mutex::new(None) }))
         };
-        self.insert::<T>(name.into(), origin.into(), Arc::new(read))
+        self.insert::<T>(name.into(), origin.into(), Arc::new(read), Provenance::default())
+    }
+
+    /// States more of the parts called `name`: their keys with defaults, and the texts that decide what they
+    /// do.
+    ///
+    /// ```
+    /// use fedlink::parts::{Parts, Provenance};
+    /// use fedlink::schedule::policy::Random;
+    /// use fedlink::spec::Config;
+    /// let mut stated = Provenance::default();
+    /// stated.keys = Some(vec!["beta".into()]);
+    /// let parts = Parts::default().policy("mine", "an example", |_, _| Ok(Box::new(Random {})));
+    /// let parts = parts.stating("mine", stated);
+    /// let mut config = Config::from_toml("[custom]\nmine = \"an example\"").unwrap();
+    /// config.set("schedule.policy", "mine").unwrap();
+    /// config.set("schedule.mine.betta", 1.0).unwrap();
+    /// let error = config.resolve(&parts).unwrap_err().to_string();
+    /// assert_eq!(error, "schedule.mine.betta: is not a key; did you mean schedule.mine.beta?");
+    /// ```
+    #[must_use]
+    pub fn stating(mut self, name: &str, provenance: Provenance) -> Self {
+        for ((_, part), custom) in &mut self.0 {
+            if part == name {
+                custom.provenance = provenance.clone();
+            }
+        }
+        self
     }
 
     /// Adds a part as it was chosen.
@@ -77,11 +123,19 @@ impl Parts {
             let resolved = recipe.resolved(own, scope).unwrap_or_else(|| Ok(Arc::clone(&recipe)));
             resolved.map_err(|error| error.within_table(&path))
         };
-        self.insert::<T>(chosen.name().into(), origin, Arc::new(read))
+        let provenance = Provenance { defaults: chosen.defaults().clone(), ..Provenance::default() };
+        self.insert::<T>(chosen.name().into(), origin, Arc::new(read), provenance)
     }
 
-    fn insert<T: ?Sized + Kind>(mut self, name: String, origin: String, read: Reader<T>) -> Self {
-        self.0.insert((T::KEY, name), Custom { origin, read: Arc::new(read) });
+    fn insert<T: ?Sized + Kind>(
+        mut self,
+        name: String,
+        origin: String,
+        read: Reader<T>,
+        provenance: Provenance,
+    ) -> Self {
+        let custom = Custom { origin, table: T::TABLE, read: Arc::new(read), provenance };
+        self.0.insert((T::KEY, name), custom);
         self
     }
 
@@ -98,8 +152,14 @@ impl Parts {
                 format!("is \"{name}\", a custom part with the name of a built-in one; give it another");
             return Err(ConfigError::new(T::KEY, problem));
         }
+        let Provenance { keys, defaults, .. } = &custom.provenance;
+        if let Some(keys) = keys {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            check_own_keys(&format!("{}.{name}", T::TABLE), name, &keys, own)?;
+        }
         let read: &Reader<T> = custom.read.downcast_ref().expect("the key names the kind");
-        Ok(Some(Chosen::new(name, read(own, scope)?).from_origin(&custom.origin)))
+        let chosen = Chosen::new(name, read(own, scope)?).with_defaults(defaults.clone());
+        Ok(Some(chosen.from_origin(&custom.origin)))
     }
 
     /// Whether there are no parts.
@@ -110,6 +170,21 @@ impl Parts {
     /// Every part: the key that chooses it, its name and its origin.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str, &str)> {
         self.0.iter().map(|((key, name), custom)| (*key, name.as_str(), custom.origin.as_str()))
+    }
+
+    /// The texts that decide what the parts called `name` do, by the names of files.
+    pub fn texts(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
+        let found = self.0.iter().find(|((_, part), _)| part == name);
+        let texts = found.map(|(_, custom)| &custom.provenance.texts);
+        texts.into_iter().flatten().map(|(file, text)| (file.as_str(), text.as_str()))
+    }
+
+    /// The stated defaults of the keys of all parts, as `section.name.key`.
+    pub fn defaults(&self) -> impl Iterator<Item = (String, &Value)> {
+        self.0.iter().flat_map(|((_, name), custom)| {
+            let defaults = custom.provenance.defaults.iter();
+            defaults.map(move |(key, value)| (format!("{}.{name}.{key}", custom.table), value))
+        })
     }
 
     /// Names and origins of all parts.

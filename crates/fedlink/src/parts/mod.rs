@@ -14,7 +14,7 @@ mod range;
 mod units;
 
 pub use chosen::{Chosen, Recipe, Resolved, own};
-pub use custom::{Factory, Parts};
+pub use custom::{Factory, Parts, Provenance};
 pub use fedlink_derive::keys;
 pub use hint::nearest;
 pub use range::{Range, Ranged, number, within};
@@ -291,10 +291,14 @@ impl<T: ?Sized + Kind> Entry<T> {
 
 /// Checks that every key of `[table]`, the own table of the part `name`, is one of `keys`.
 fn check_keys(table: &str, name: &str, keys: &[Key], own: &Table) -> Result<(), ConfigError> {
-    let Some(unknown) = own.keys().find(|key| keys.iter().all(|known| known.name != *key)) else {
+    check_own_keys(table, name, &keys.iter().map(|key| key.name).collect::<Vec<_>>(), own)
+}
+
+/// Checks the names of the keys of `own` against the known ones.
+fn check_own_keys(table: &str, name: &str, known: &[&str], own: &Table) -> Result<(), ConfigError> {
+    let Some(unknown) = own.keys().find(|key| known.iter().all(|known| known != key)) else {
         return Ok(());
     };
-    let known: Vec<&str> = keys.iter().map(|key| key.name).collect();
     if let Some(hint) = other_unit(unknown, own.get(unknown), &known.iter().copied()) {
         let hint = hint.replacen("write ", &format!("write {table}."), 1);
         return Err(ConfigError::new(format!("{table}.{unknown}"), format!("is not a key; {hint}")));

@@ -69,10 +69,18 @@ impl Server {
         outcome
     }
 
-    /// The warning that most devices were never scheduled, although there were two turns for each of them.
+    /// That no device was ever scheduled, or most devices never were, though there were two turns for each of
+    /// them.
     fn unheard(&self, outcome: &Outcome) -> Option<String> {
         let (schedule, facts) = (&self.spec.schedule, self.spec.facts());
         let (heard, devices) = (outcome.heard() as u64, self.spec.data.devices);
+        if heard == 0 && outcome.rounds > 0 {
+            let policy = &schedule.policy;
+            return Some(format!(
+                "policy {policy} scheduled no device in any of {} rounds: the model was never trained",
+                outcome.rounds
+            ));
+        }
         let turns = outcome.rounds.saturating_mul(schedule.k);
         if 2 * heard >= devices || turns < 2 * devices || facts.policy.selection.always_the_same {
             return None;
