@@ -299,9 +299,9 @@ def verify(
 
 
 def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The progress of the runs in ``folder``, as ``fedlink status --json``: ``done``, ``running``, ``waiting``
-    and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, the progress against the
-    ``goals``, and the state of each of ``runs``.
+    """The progress of the runs in ``folder``, as ``fedlink status --json``: ``done``, ``running``,
+    ``waiting`` and ``failed`` of ``of``, ``seconds_left``, the ``best`` curve so far, the progress against
+    the ``goals``, and the state of each of ``runs``.
     """
     return json.loads(_fedlink.status(os.fspath(folder)))  # type: ignore[no-any-return]
 

@@ -60,8 +60,8 @@ class NodeRecord:
     power: float | None = None
     """P, the power that it sends with over a simulated uplink: watts if ``radio.bandwidth_hz`` is set."""
     airtime_seconds: float | None = None
-    """The seconds for which it sends over the uplink that its budget is of: with ``radio.bandwidth_hz``, or by declared
-    rates. Flower's own time is in ``upload_seconds``."""
+    """The seconds for which it sends over the uplink that its budget is of: with ``radio.bandwidth_hz``, or
+    by declared rates. Flower's own time is in ``upload_seconds``."""
     budget: float | None = None
     """R, the bits it may send."""
     q: int | None = None
