@@ -1,4 +1,4 @@
-"""The identity of a custom part: the texts that decide what it does.
+"""The identity of a custom part: the texts that determine its behavior.
 
 They are the source of the modules that it comes from and of those of the user's that these import, and a list
 of values: arguments and their defaults, closures, and the constants of modules and classes that its code
@@ -49,7 +49,7 @@ class Undescribed(ValueError):
 
 
 def identify(part: Any, cls: type, argument: str, strict: bool) -> dict[str, str]:
-    """The texts that decide what ``part`` does, which makes objects of ``cls``, by the names of their files.
+    """The texts that determine ``part``, which makes objects of ``cls``, by the names of their files.
 
     If ``strict``, it is an error if a value cannot be described, or if a module was changed after it was
     loaded; otherwise the text says so.
@@ -77,7 +77,7 @@ def digest(texts: Mapping[str, str]) -> str:
 
 
 def parameters(part: Any) -> list[inspect.Parameter] | None:
-    """The arguments of what makes a part; None if it takes any keyword."""
+    """The arguments of the maker of a part; None if it takes any keyword."""
     if not isinstance(part, type) and not callable(part):
         return []
     try:
@@ -305,7 +305,7 @@ class _Walk:
 
     def _source(self, thing: Any) -> bool:
         """Notes the module of a class or function, or of a script its definition alone: other lines of the
-        script do not decide what it does. Returns whether the source is known."""
+        script do not affect it. Returns whether the source is known."""
         module = thing.__module__
         if self._is_file(module):
             self._module(module, _file_of(module))
@@ -379,7 +379,7 @@ def _name_of(thing: Any) -> str:
 
 
 def _by_name(thing: Any) -> Any:
-    """What a library has under the name of ``thing``."""
+    """The object that a library has under the name of ``thing``."""
     found = sys.modules.get(getattr(thing, "__module__", None) or "")
     for name in str(getattr(thing, "__qualname__", "")).split("."):
         found = getattr(found, name, None)
@@ -451,7 +451,7 @@ def _globals_of(code: types.CodeType) -> list[str]:
 
 
 def _code_text(code: types.CodeType) -> str:
-    """A digest of code whose source is not known; another version of Python may give another one."""
+    """A digest of code without a known source; another version of Python may give another one."""
     codes = [(part.co_code, _constants(part), part.co_names) for part in _nested(code)]
     return _sha256(repr(codes).encode())
 

@@ -37,8 +37,8 @@ CELL = {
 #: The columns that a run and its simulation have in common; only the bytes differ, which a simulation need
 #: not write.
 COLUMNS = (
-    "round", "device", "report", "gain", "capacity", "bit_weight", "symbols", "budget", "bits", "q", "entries",
-    "arrival", "power", "airtime",
+    "round", "device", "report", "gain", "capacity", "bit_weight", "symbols", "budget", "bits", "q",
+    "entries", "arrival", "power", "airtime",
 )  # fmt: skip
 
 

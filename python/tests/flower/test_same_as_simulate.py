@@ -74,7 +74,9 @@ def check_that_nodes_compute_what_simulate_computes(
     expected = sorted(zip(*(sent[name].tolist() for name in names)))
     nodes = [(record.round, node) for record in strategy.records for node in record.scheduled]
     assert all(node.outcome in (Outcome.SENT, Outcome.SILENT) for _, node in nodes)
-    found = [(t, n.device, n.q, n.budget, n.report, n.bit_weight, n.granted, n.bits, n.entries) for t, n in nodes]
+    found = [
+        (t, n.device, n.q, n.budget, n.report, n.bit_weight, n.granted, n.bits, n.entries) for t, n in nodes
+    ]
     assert found == expected
     theta = result.arrays["theta"].numpy()
     assert theta.tobytes() == np.asarray(reference.theta).tobytes()

@@ -39,7 +39,7 @@ pub struct Part<'py> {
     keys: Option<Vec<String>>,
     /// The defaults of those keys that a configuration can hold.
     defaults: Bound<'py, PyDict>,
-    /// The texts that decide what it does.
+    /// The texts that determine its behavior.
     texts: BTreeMap<String, String>,
 }
 

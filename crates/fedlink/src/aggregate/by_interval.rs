@@ -32,7 +32,7 @@ impl PartConfig for ByIntervalConfig {
 /// Δ̄ = Σ (ω_m/M)·Δ̂_m: ω_m is the mean of the gaps between the updates of device m in the rounds before, 1
 /// as long as there is none. A gap ends when the device's update arrives, or after `cutoff` rounds.
 ///
-/// It corrects any policy after the fact: a device that takes part in a fraction q of the rounds has ω ≈ 1/q, so
+/// It corrects any policy after the fact: a device that takes part in a share q of the rounds has ω ≈ 1/q, so
 /// that ω/M·q is 1/M for all. Weights do not add up to 1 in a round. Policies that give weights of their own
 /// (`optimal`, `importance`, `lyapunov` …) keep them. Source: Wang and Ji, *A Lightweight Method for Tackling
 /// Unknown Participation Statistics in Federated Averaging* (2024), after its abstract and as we read it; the

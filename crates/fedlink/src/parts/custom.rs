@@ -32,7 +32,7 @@ type Reader<T> = Arc<dyn Fn(&Table, &Scope) -> Resolved<T> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Parts(BTreeMap<(&'static str, String), Custom>);
 
-/// The origin of a custom part, its [`Reader`], and what is stated of it.
+/// The origin of a custom part, its [`Reader`], and its declarations.
 #[derive(Clone)]
 struct Custom {
     origin: String,
@@ -42,10 +42,10 @@ struct Custom {
     provenance: Provenance,
 }
 
-/// What a program states of a custom part that is made by a function.
+/// The declarations of a program about a custom part that is made by a function.
 ///
-/// The library knows nothing of such a part but its origin: of a part written in Python the origin holds a
-/// digest of `texts`, and `texts` shows what differs if the part has changed.
+/// The library has only the origin of such a part: of a part written in Python the origin contains a digest
+/// of `texts`, and `texts` shows the difference if the part has changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Provenance {
@@ -53,8 +53,8 @@ pub struct Provenance {
     pub keys: Option<Vec<String>>,
     /// The defaults of its keys, which recorded configurations show.
     pub defaults: Table,
-    /// The texts that decide what it does, by the names of files: sources and arguments. A folder of results
-    /// stores them.
+    /// The texts that determine its behavior, by the names of files: sources and arguments. A folder of
+    /// results stores them.
     pub texts: BTreeMap<String, String>,
 }
 
@@ -87,8 +87,8 @@ impl Parts {
         self.insert::<T>(name.into(), origin.into(), Arc::new(read), Provenance::default())
     }
 
-    /// States more of the parts called `name`: their keys with defaults, and the texts that decide what they
-    /// do.
+    /// Declares more about the parts called `name`: their keys with defaults, and the texts that determine
+    /// their behavior.
     ///
     /// ```
     /// use fedlink::parts::{Parts, Provenance};
@@ -172,7 +172,7 @@ impl Parts {
         self.0.iter().map(|((key, name), custom)| (*key, name.as_str(), custom.origin.as_str()))
     }
 
-    /// The texts that decide what the parts called `name` do, by the names of files.
+    /// The texts that determine the behavior of the parts called `name`, by the names of files.
     pub fn texts(&self, name: &str) -> impl Iterator<Item = (&str, &str)> {
         let found = self.0.iter().find(|((_, part), _)| part == name);
         let texts = found.map(|(_, custom)| &custom.provenance.texts);

@@ -190,7 +190,7 @@ impl TraceFading {
         }
     }
 
-    /// Row `index` of a trace that goes on as its end has it.
+    /// Row `index` of a trace that continues by the rule for its end.
     fn within(&self, index: i64) -> Option<usize> {
         let rows = self.trace.rows as i64;
         match self.end {

@@ -259,7 +259,7 @@ mod tests {
     use crate::compress::bits::log2_choose;
     use proptest::prelude::*;
 
-    /// The schedule of a round that is played with the k that the policy sets.
+    /// The schedule of a round with the k that the policy sets.
     fn play(mut bench: Bench, mut policy: Deadline) -> Vec<DeviceId> {
         bench.k = bench.at(0, |view| policy.round_k(view));
         bench.at(0, |view| policy.candidates(view))

@@ -66,7 +66,8 @@ impl Server {
             });
             let problem = format!(
                 "needs updates that count the same, but schedule.policy = \"{}\" gives them weights of its \
-                 own; set privacy.noise to 0, or write {without_weights}, or another policy without weights of its own",
+                 own; set privacy.noise to 0, or write {without_weights}, or another policy without weights \
+                 of its own",
                 self.spec.schedule.policy
             );
             return Err(ConfigError::new("privacy.noise", problem).into());
