@@ -8,7 +8,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 /// The entry of this attack.
 pub const ENTRY: Entry<dyn Attack> = Entry::of::<Garbage>();
 
-/// Sends uniformly random bits, as many as its budget holds.
+/// Sends uniformly random bits, up to its budget.
 ///
 /// Most are not a payload of the round's format. A few decode by accident, to arbitrary values up to
 /// 10³⁸.

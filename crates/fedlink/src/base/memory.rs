@@ -2,8 +2,8 @@
 
 use crate::parts::ConfigError;
 
-/// Bytes that every run keeps per device: gains as they are and as known, capacities, the device table
-/// and the counts of the record. The number is a lower estimate.
+/// Bytes that every run keeps per device: true and known gains, capacities, the device table and the counts
+/// of the record. The number is a lower estimate.
 const BYTES_PER_DEVICE: u64 = 64;
 
 /// The memory of the machine in bytes; none if the operating system does not report it (only Linux does).

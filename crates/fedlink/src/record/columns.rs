@@ -14,7 +14,7 @@ pub enum Cell {
     Single(f32),
     /// A word.
     Text(&'static str),
-    /// Nothing: it was not measured.
+    /// Empty: it was not measured.
     Empty,
 }
 
@@ -42,7 +42,7 @@ impl Cell {
         }
     }
 
-    /// As it is written in CSV: the shortest text that reads back as the same number, nothing if it is empty.
+    /// Its text in CSV: the shortest that reads back as the same number, empty if there is no value.
     pub fn text(self) -> String {
         match self {
             Self::Whole(number) => number.to_string(),
@@ -53,7 +53,7 @@ impl Cell {
         }
     }
 
-    /// As a number; NaN where it is none.
+    /// The cell as a number; NaN where it is none.
     pub fn number(self) -> f64 {
         match self {
             Self::Whole(number) => number as f64,
@@ -105,7 +105,7 @@ impl<R> Column<R> {
         self
     }
 
-    /// Part of the digest as `word` makes of it.
+    /// The part of the digest that `word` gives.
     const fn digested_as(mut self, word: fn(&Column<R>, &R) -> Option<u64>) -> Self {
         self.digest = word;
         self
@@ -188,8 +188,7 @@ pub static TRANSMISSION_COLUMNS: &[Column<Transmission>] = {
             Cell::Whole(s.entries as u64)
         })
         .digested(),
-        // Nothing of the bytes is in the digest, so that a run on bytes can be seen to be the
-        // same as one without.
+        // The digest contains nothing of the bytes, so that a run on bytes can be compared with one without.
         Column::new(
             "wire_bits",
             "bit",

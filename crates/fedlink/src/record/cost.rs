@@ -186,7 +186,7 @@ impl BatteryLedger {
         self.now
     }
 
-    /// Whether it can be that of a run after `done` rounds with `rows` rows and so many devices.
+    /// Whether it can be that of a run after `done` rounds with `rows` rows and this number of devices.
     pub(crate) fn is_consistent(&self, done: u64, rows: usize, devices: usize) -> bool {
         let within = |round: Option<u64>| round.is_none_or(|round| (1..=done).contains(&round));
         self.rows.iter().all(|&empty| empty <= devices as u64)
@@ -331,13 +331,13 @@ impl CostLedger {
         (self.all.outages, self.all.late)
     }
 
-    /// Whether there is nothing in it that a run without units would not have.
+    /// Whether it is empty but for values that a run without units has too.
     pub(crate) fn is_empty(&self) -> bool {
         let CostSums { rounds, outages, late, .. } = self.all;
         rounds == 0 && outages == 0 && late == 0 && self.report_symbols == 0
     }
 
-    /// Whether it can be that of a run after `done` rounds with `rows` rows and so many devices.
+    /// Whether it can be that of a run after `done` rounds with `rows` rows and this number of devices.
     pub(crate) fn is_consistent(&self, done: u64, rows: usize, devices: usize) -> bool {
         let counts = [self.all.outages, self.all.late, self.since_row.outages, self.since_row.late];
         self.all.rounds <= done

@@ -32,7 +32,7 @@ impl History {
         let (rows, transmissions, later) = if let Ok(all) = state.read() {
             all
         } else {
-            // Before 0.3 there was nothing beside rows and transmissions.
+            // Before 0.3 there were only rows and transmissions.
             let (rows, transmissions): (Vec<Stored>, Vec<Transmission>) = state.read()?;
             (rows, transmissions, Vec::<Later>::new())
         };

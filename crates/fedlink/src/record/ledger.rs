@@ -185,7 +185,7 @@ pub(crate) struct Ledger {
     since_row: Sums,
     rounds: u64,
     all: Sums,
-    /// The highest level of the scheme, if it says so.
+    /// The highest level of the scheme, if the scheme states it.
     highest_level: Option<u64>,
     scheduled: Vec<u32>,
     /// Power of each device, summed over the rounds in which it sent.

@@ -24,7 +24,7 @@ pub enum Arrival {
     /// It was added up.
     #[default]
     Used,
-    /// Nothing was sent, because the budget held nothing.
+    /// Silence, because the budget held no update.
     Silent,
     /// It could not be decoded; the device counts as silent.
     Undecodable,
@@ -138,7 +138,7 @@ impl std::fmt::Display for RoundRecord {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RoundRecord {
-    /// Counted from 1: the state after so many rounds.
+    /// Counted from 1: the state after this number of rounds.
     pub round: u64,
     /// The scheduled devices, in the order of the policy.
     pub transmissions: Vec<Transmission>,

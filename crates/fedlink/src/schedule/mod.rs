@@ -277,7 +277,7 @@ pub trait Policy: Persist + Send {
     /// it was decoded, before any clipping.
     fn receive(&mut self, _device: DeviceId, _update: &dyn Entries) {}
 
-    /// Whether it looks at the labels that devices hold ([`View::label_counts`]).
+    /// Whether it uses the labels of the devices ([`View::label_counts`]).
     fn uses_labels(&self) -> bool {
         false
     }
@@ -406,7 +406,7 @@ pub fn largest(devices: &[DeviceId], count: usize, value: impl Fn(usize) -> f64)
 }
 
 /// The `k` candidates with the largest first report, each with it as its bit weight. Equal reports go to the
-/// larger gain where reports have a price, else to the lower device.
+/// larger gain where reports have a price, otherwise to the lower device number.
 pub fn largest_reports(reports: &Reports, k: usize) -> Schedule {
     let value = |index: usize| f64::from(reports.first(index));
     let indices = largest_indices_by(&reports.devices, k, |index| (value(index), reports.tie(index)));

@@ -19,7 +19,7 @@ pub struct PowerQueues {
 }
 
 impl PowerQueues {
-    /// Takes note of the run that a round belongs to; to be called when it begins.
+    /// Records the run that a round belongs to; to be called when it begins.
     pub fn begin(&mut self, view: &View) {
         self.average = view.average_power.0;
         self.queues.resize(view.links.devices(), 0.0);
@@ -47,7 +47,7 @@ impl PowerQueues {
         State::of(&self.queues)
     }
 
-    /// Restores a [saved](Self::save) state; one that is none changes nothing.
+    /// Restores a [saved](Self::save) state; an invalid one changes nothing.
     pub fn load(&mut self, state: &State) -> Result<(), StateError> {
         let queues: Vec<f64> = state.read()?;
         if queues.iter().any(|queue| !(queue.is_finite() && *queue >= 0.0)) {

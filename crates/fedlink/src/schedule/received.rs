@@ -74,7 +74,7 @@ impl Kept {
 }
 
 impl LastUpdates {
-    /// Nothing of `devices` devices.
+    /// No updates of `devices` devices.
     pub fn new(devices: usize) -> Self {
         Self { updates: vec![None; devices], distances: Vec::new(), stale: vec![true; devices] }
     }
@@ -101,7 +101,7 @@ impl LastUpdates {
         self.set(device, Kept::of(update));
     }
 
-    /// Takes note that a device was scheduled, whether or not something arrived.
+    /// Records that a device was scheduled, whether or not its upload arrived.
     pub fn note_scheduled(&mut self, device: DeviceId) {
         if !self.is_known(device) {
             self.set(device, Kept::default());
@@ -143,7 +143,7 @@ impl LastUpdates {
         State::of(&self.updates)
     }
 
-    /// Restores a [saved](Self::save) state; one that is none changes nothing.
+    /// Restores a [saved](Self::save) state; an invalid one changes nothing.
     pub fn load(&mut self, state: &State) -> Result<(), StateError> {
         let updates: Vec<Option<Kept>> = state.read()?;
         if updates.len() != self.devices() {

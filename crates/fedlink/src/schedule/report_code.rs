@@ -69,7 +69,7 @@ impl ReportCode {
         candidates.iter().map(|device| bits / known.capacity(*device).max(self.floor)).collect()
     }
 
-    /// Whole symbols that reports of so many symbols take together, at most `symbols`.
+    /// Whole symbols that reports of these numbers of symbols take together, at most `symbols`.
     pub(crate) fn total(each: &[f64], symbols: u64) -> u64 {
         let total = libm::ceil(each.iter().sum::<f64>());
         if total < symbols as f64 { total as u64 } else { symbols }

@@ -16,7 +16,7 @@ pub enum Ask {
     /// The mean mini-batch loss of its local training.
     Loss,
     /// The root of the mean squared loss of the samples of its local training; the mean loss where a task or
-    /// a node gives nothing else.
+    /// a node does not give the former.
     RmsLoss,
 }
 
@@ -84,8 +84,8 @@ impl Reports {
         self.row(index).first().copied().unwrap_or(0.0)
     }
 
-    /// The tie-breaker between equal reports, the larger first: the gain if reports have few bits, else
-    /// nothing.
+    /// The tie-breaker between equal reports, the larger first: the gain if reports have few bits, otherwise
+    /// 0.
     pub fn tie(&self, index: usize) -> f64 {
         self.gains.get(index).copied().unwrap_or(0.0)
     }

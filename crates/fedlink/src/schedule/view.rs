@@ -24,7 +24,7 @@ pub struct View<'a> {
     pub average_power: Power,
     /// σ², the noise variance.
     pub noise: f64,
-    /// The uplink as the server knows it.
+    /// The server's knowledge of the uplink.
     pub links: &'a Known,
     /// The table of all devices.
     pub devices: &'a DeviceTable,

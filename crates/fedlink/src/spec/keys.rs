@@ -217,7 +217,7 @@ pub fn commented_toml(config: &Config) -> String {
     text
 }
 
-/// A key as TOML writes it: bare if it can be, else in quotes on one line.
+/// A key as TOML writes it: bare if it can be, otherwise in quotes on one line.
 ///
 /// ```
 /// use fedlink::spec::toml_key;
@@ -255,7 +255,7 @@ fn write_own(text: &mut String, path: &str, keys: &[Key], own: &Table) {
     }
 }
 
-/// The defaults of a part's own keys, as they are where nothing else is set; none if there is no such part.
+/// The defaults of a part's own keys if nothing else is set; none if there is no such part.
 pub fn own_defaults(kind: &Listing, name: &str) -> Option<Table> {
     kind.defaults(name, &Scope::default())
 }

@@ -84,8 +84,8 @@ impl Config {
         Self::default().with_sections(table)
     }
 
-    /// The configuration with other sections: those that `table` has, which are read as those of a file are,
-    /// and none of which anything stays.
+    /// The configuration with other sections: those in `table` are read as in a file, and replace the old
+    /// ones completely.
     ///
     /// ```
     /// use fedlink::spec::Config;

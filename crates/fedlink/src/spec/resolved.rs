@@ -114,7 +114,7 @@ impl Config {
         self.custom.insert(name.to_owned(), TASK.into());
     }
 
-    /// The configuration with every default written out; as it is if it is not valid.
+    /// The configuration with every default written out; unchanged if it is not valid.
     #[must_use]
     pub fn resolved(&self) -> Self {
         self.resolve(&Parts::default()).map_or_else(|_| self.clone(), |spec| spec.resolved())
@@ -140,7 +140,7 @@ impl Spec {
         Self(Arc::new(resolved))
     }
 
-    /// The configuration as it is recorded.
+    /// The configuration in its recorded form.
     pub fn config(&self) -> &Config {
         &self.0.config
     }

@@ -574,7 +574,7 @@ fn devices_drift_also_under_a_custom_fading_law() {
         config.radio.fading = name.into();
         let spec = config.resolve(&parts).unwrap_or_else(|error| panic!("{name}: {error}"));
         crate::system::build::radio(&spec, 1000).unwrap_or_else(|error| panic!("{name}: {error}"));
-        // Without it, nothing moves.
+        // Without it, no device moves.
         config.cell.drift = false;
         let error =
             config.resolve(&parts).and_then(|spec| crate::system::build::radio(&spec, 1000)).map(|_| ());
@@ -640,7 +640,7 @@ fn a_key_in_another_unit_and_a_value_with_a_unit_are_answered_with_the_number_to
     assert_eq!(error, "radio.bandwidth_mhz: is not a key; write radio.bandwidth_hz = 20e6");
 }
 
-/// States of EF21 that do not contract diverge; residuals may. A custom scheme declares nothing.
+/// States of EF21 that do not contract diverge; residuals may. A custom scheme has no declared properties.
 #[test]
 fn error_feedback_needs_a_scheme_that_does_not_lengthen_an_update() {
     for scheme in ["rand-k", "ternary", "qsgd", "eden"] {

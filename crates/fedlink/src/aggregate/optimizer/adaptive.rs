@@ -117,7 +117,7 @@ impl<F: Fn(f64, f64) -> f64 + Send> ServerOptimizer for Adaptive<F> {
             Adaptivity::Fixed(value) => Some(value),
             Adaptivity::Auto => median_of_non_zeros(&self.delta),
         }) else {
-            // Nothing has arrived yet, so m is zero.
+            // No update has arrived yet, so m is zero.
             return;
         };
         *adaptivity = Some(floor);
@@ -179,7 +179,7 @@ mod tests {
         find::<dyn ServerOptimizer>(name).unwrap().build(&own, &Scope::default(), &()).unwrap()
     }
 
-    /// The rules of Reddi et al. as they are printed, in double precision.
+    /// The rules of Reddi et al. as printed, in double precision.
     fn second(name: &str, v: f64, delta: f64, beta2: f64) -> f64 {
         let square = delta * delta;
         match name {

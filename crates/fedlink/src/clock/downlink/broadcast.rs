@@ -121,7 +121,7 @@ impl Downlink for Broadcast {
         } else {
             listeners.iter().map(|device| self.efficiency(t, *device, radio)).fold(f64::INFINITY, f64::min)
         };
-        // A device that nothing reaches would take for ever; time stays finite so that sums do.
+        // A device that no broadcast reaches would take infinitely long; time stays finite so that sums do.
         (bits / (self.config.bandwidth_hz * worst)).min(1e12)
     }
 

@@ -9,7 +9,7 @@ use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Active>();
 
-/// Devices drawn by a softmax of their values v_m = √n_m·loss, as they were when the device last trained.
+/// Devices drawn by a softmax of their values v_m = √n_m·loss at their last training.
 ///
 /// The α₁·M smallest values are dropped; then max(1, round((1−α₃)·K)) devices are drawn without replacement
 /// with p ∝ e^(α₂·v), and the rest of the K uniformly from all that are left. Equal bits; no device reports

@@ -11,8 +11,8 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<BestCompressedNorm>();
 /// BN2-C: the K devices with the largest ‖Δ̂(q*)‖₂, where q* is the level that the device could send if it
 /// had all n symbols (r(q*) ≤ n·C), with bits in proportion to it (`w_m = ‖Δ̂_m(q*)‖₂`).
 ///
-/// Channel and update decide together: a large update behind a poor link counts for the little that would
-/// arrive of it. All M devices train and report. Source: section IV-D of the paper.
+/// The channel and the update decide together: over a poor link only the small part that would arrive of a
+/// large update counts. All M devices train and report. Source: section IV-D of the paper.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct BestCompressedNorm {}

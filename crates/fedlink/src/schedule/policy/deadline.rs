@@ -156,8 +156,8 @@ fn probe(fits: (usize, f64), too_many: (usize, f64), symbols: f64, step: u32) ->
     (guess as usize).clamp(least, most)
 }
 
-/// FedCS: up to `k` of the `waiting` devices, which need so many symbols each, one after another while time
-/// lasts: each time the one that ends first, of equals one that needs less time on the link.
+/// FedCS: up to `k` of the `waiting` devices, each with the symbols that it needs, one after another while
+/// time lasts: each time the one that ends first, of equals one that needs less time on the link.
 fn by_seconds(
     view: &View,
     waiting: &[(DeviceId, f64)],

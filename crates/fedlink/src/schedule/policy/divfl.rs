@@ -235,7 +235,7 @@ mod tests {
             prop_assert!(dropped >= share * (none - best) - 1e-9, "{:?} {:?}", vectors, set);
         }
 
-        /// The lazy evaluation picks as one that computes every drop anew.
+        /// The lazy evaluation selects the same devices as one that recomputes every drop.
         #[test]
         fn it_picks_as_the_plain_greedy_rule(vectors in vectors(), k in 1usize..=9) {
             let (m, k) = (vectors.len(), k.min(vectors.len()));
@@ -288,7 +288,7 @@ mod tests {
         for (device, value) in [(1, 1.0), (3, 1.5), (2, 9.0)] {
             policy.receive(DeviceId(device), &Dense(&[value]));
         }
-        // Nothing arrived of device 0, which counts as 0 then; 4 is new.
+        // No upload of device 0 arrived, so its update counts as 0; 4 is new.
         policy.observe(&RoundRecord::of_devices(1, &[DeviceId(0)]));
         let schedule = bench.at(1, |view| {
             let chosen = policy.candidates(view);

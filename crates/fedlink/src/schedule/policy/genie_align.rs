@@ -1,4 +1,4 @@
-//! The genie that sees which updates point along the mean of all.
+//! The genie that compares all updates with their mean.
 
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
@@ -16,7 +16,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<GenieAlign>();
 /// decrease of ‖Δ̄ − s·ΣΔ̂‖² over all steps s. All sets are tried where there are no more than 10⁵; else
 /// devices are added one by one, the best first, and then exchanged as long as that gains. Bits are in
 /// proportion to capacity, so that each has 1/K of the symbols. It bounds the gain of any choice by the
-/// present round alone. The simulator computes it; on real nodes it is refused.
+/// present round alone. The simulator computes it; on real nodes it is rejected.
 #[keys]
 #[derive(Clone, Copy, Debug)]
 pub struct GenieAlign {}

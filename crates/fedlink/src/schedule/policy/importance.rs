@@ -111,7 +111,7 @@ impl Policy for Importance {
         let weight = |(row, weight): (usize, f64)| Pick {
             device: devices[row],
             bit_weight: 1.0,
-            // A device that could not be drawn by p, and was for want of others, counts nothing.
+            // A device with p = 0 that is drawn for lack of others has weight 0.
             weight: Weight::Own(if weight.is_finite() { weight } else { 0.0 }),
         };
         let mut picks: Vec<Pick> = drawn.into_iter().zip(des_raj(&pairs)).map(weight).collect();

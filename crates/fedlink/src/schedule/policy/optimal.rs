@@ -15,7 +15,7 @@ pub const ENTRY: Entry<dyn Policy> = Entry::of::<Optimal>();
 /// With u_m = π_m·‖Δ_m‖ ascending and l the largest integer with 0 < K + l − M ≤ Σ_(i≤l) u_(i)/u_(l):
 /// p_(i) = (K + l − M)·u_(i)/Σ_(j≤l) u_(j) for i ≤ l, else 1. It minimizes Σ u²/p subject to Σ p = K, p ≤ 1.
 /// Bits are in proportion to ‖Δ‖·π/p. Exactly K are drawn (Madow's systematic sampling), where the source
-/// flips coins.
+/// samples independently.
 ///
 /// Source: Chen, Horváth and Richtárik, *Optimal Client Sampling for Federated Learning* (2022). Unbiased is
 /// the selection; the whole is so only with an unbiased compressor. Public code gives one device too many the

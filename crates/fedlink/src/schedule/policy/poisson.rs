@@ -39,13 +39,13 @@ impl PartConfig for PoissonConfig {
 /// Every device with probability q, independently of the others: Poisson sampling, which amplifies
 /// differential privacy (`docs/privacy.md`).
 ///
-/// A device that is scheduled has n/K symbols, however many there are, and the weight 1/(q·M), so that no
-/// upload depends on the draws of other devices, and the step is an unbiased estimate of the mean update of
-/// all M where K = M. If more than K devices are drawn, a uniformly random K of them are scheduled: sampling
-/// is then no longer exactly Poisson, with a probability that the accountant charges, and the step lacks the
-/// updates of the others. In some rounds no device is scheduled. No device reports, only the scheduled train.
-/// Invariant: where K = M every set of devices has the probability q^k·(1−q)^(M−k). Sampling of McMahan,
-/// Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent Language Models* (2018).
+/// A scheduled device has n/K symbols, for any number of scheduled devices, and the weight 1/(q·M), so that
+/// no upload depends on the draws of other devices, and the step is an unbiased estimate of the mean update
+/// of all M where K = M. If more than K devices are drawn, a uniformly random K of them are scheduled:
+/// sampling is then no longer exactly Poisson, with a probability that the accountant charges, and the step
+/// lacks the updates of the others. In some rounds no device is scheduled. No device reports, only the
+/// scheduled train. Invariant: where K = M every set of devices has the probability q^k·(1−q)^(M−k). Sampling
+/// of McMahan, Ramage, Talwar, Zhang, *Learning Differentially Private Recurrent Language Models* (2018).
 #[derive(Clone, Copy, Debug)]
 pub struct Poisson {
     /// q.

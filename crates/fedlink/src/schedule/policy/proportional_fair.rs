@@ -158,7 +158,7 @@ mod tests {
         means[5..].fill(0.01);
         for measure in [Measure::Rate, Measure::Snr] {
             let counts = counts(&run_policy(&mut policy(measure), &gains(4000, &means), 2), 10);
-            // Each within a tenth of K/M in the sum over a half; BC would give the weak half nothing.
+            // Each within a tenth of K/M in the sum over a half; BC would never schedule the weak half.
             let weak: u32 = counts[5..].iter().sum();
             assert!((f64::from(weak) / 8000.0 - 0.5).abs() < 0.1, "{measure:?}: {counts:?}");
         }

@@ -90,7 +90,7 @@ impl Policy for Ucb {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         self.arms.resize(view.links.devices(), Arm::default());
         let devices = view.eligible();
-        // Nothing of the present channel is looked at; ties go to the lower device.
+        // The present channel is not used; ties go to the lower device number.
         let value = |i: usize| (self.index(&self.arms[devices[i].index()], view.t, view.k), 0.0);
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
     }

@@ -139,8 +139,8 @@ impl Draft<'_> {
 }
 
 impl Config {
-    /// Checks names and types in the tables of parts that are not chosen: such a table has no effect, and a
-    /// wrong key in it is a mistake all the same.
+    /// Checks names and types in the tables of parts that are not chosen: such a table has no effect, but a
+    /// wrong key in it is still an error.
     pub(super) fn check_unused_tables(&self, parts: &Choices) -> Result<(), ConfigError> {
         let chosen = parts.tables();
         let mut unused = self.own.iter().filter(|(path, _)| !chosen.contains_key(*path));
