@@ -225,7 +225,7 @@ def hsdpa(paths: Iterable[PathLike], dt_s: float = 1.0) -> Trace:
 
 
 def ucc(paths: Iterable[PathLike], column: str = "UL_bitrate", *, active: bool = False) -> Trace:
-    """CSV files of University College Cork (4G 2018, 5G 2020), one for each device, one row a second.
+    """CSV files of University College Cork (4G 2018, 5G 2020), one for each device, one row per second.
 
     ``column`` is "UL_bitrate" or "DL_bitrate" (kbit/s) or "SNR" (dB). A missing value ("-") is the one
     before. ``active``: only rows in which data was sent (State D). All devices end with the shortest.
@@ -248,7 +248,7 @@ def ucc(paths: Iterable[PathLike], column: str = "UL_bitrate", *, active: bool =
 
 
 def lumos5g(path: PathLike, column: str = "Throughput") -> Trace:
-    """The CSV file of Lumos5G: runs (``run_num``) are devices, one row a second; throughput in Mbit/s.
+    """The CSV file of Lumos5G: runs (``run_num``) are devices, one row per second; throughput in Mbit/s.
 
     Throughput is TCP in the downlink; that it is in Mbit/s is our reading. All runs end with the shortest.
     """

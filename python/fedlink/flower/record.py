@@ -50,7 +50,7 @@ class NodeRecord:
     gain: float | None = None
     """Its link as a candidate: the channel's power gain, or its rate in bit/s."""
     capacity: float | None = None
-    """Bits a symbol, or bits a second."""
+    """Bits per symbol, or bits per second."""
     report: float | None = None
     """The first number that it reported; 0 if nothing is asked."""
     bit_weight: float | None = None

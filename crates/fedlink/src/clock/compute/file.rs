@@ -32,7 +32,7 @@ impl PartConfig for FileConfig {
 }
 
 /// t = s_m·S, with the seconds of a sample measured on each device. Inference times of public traces
-/// (milliseconds a sample) are to be multiplied by 3/1000 for forward and backward.
+/// (milliseconds per sample) are to be multiplied by 3/1000 for forward and backward.
 #[derive(Clone, Debug)]
 pub struct SecondsPerSample(
     /// s_m.

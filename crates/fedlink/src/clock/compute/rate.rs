@@ -1,4 +1,4 @@
-//! Training by samples a second.
+//! Training by samples per second.
 
 use super::{Compute, ComputeMaterial, Load, PerDevice};
 use crate::base::units::DeviceId;

@@ -2,9 +2,9 @@
 //!
 //! A file is one of three, distinguished by its content:
 //! * long CSV: a header `round,device,gain`, or `time_s` for `round`, or `snr_db` or `rate_bps` for `gain`;
-//!   with a fourth column `rb` for resource blocks. One number a line; rounds, devices and blocks count from
-//!   0. Rows stand in any order, those of a device in rising time if they have times; no cell of the table
-//!   may be missing, and all devices have the same rounds or times.
+//!   with a fourth column `rb` for resource blocks. One number per line; rounds, devices and blocks count
+//!   from 0. Rows are in any order, those of a device in rising time if they have times; no cell of the
+//!   table may be missing, and all devices have the same rounds or times.
 //! * wide CSV: no header, a line for each round, a column for each device.
 //! * NPY, or NPZ with one array named `gain`, `snr_db` or `rate_bps`: rounds × devices, or rounds × devices ×
 //!   resource blocks, float32 or float64 in C order. An NPZ may have an array `dt_s` of one number, the time
