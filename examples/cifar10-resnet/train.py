@@ -4,8 +4,8 @@
     python examples/cifar10-resnet/train.py
 
 Stated before any run: at least 50 % of the test images after 40 rounds. Every device keeps its optimizer
-(Adam) and its BatchNorm statistics; fedlink chooses who sends (5 of 10 by the norm of what arrives of them),
-compresses (sparse ternary, about 1 bit an entry) and keeps the states of EF21 on both sides.
+(Adam) and its BatchNorm statistics; fedlink schedules (5 of 10 by the norm of the update that would arrive),
+compresses (sparse ternary, about 1 bit per entry) and keeps the states of EF21 on both sides.
 """
 
 import argparse

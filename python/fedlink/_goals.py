@@ -11,7 +11,7 @@ class GoalValue:
     """The value of a goal of one curve.
 
     Of a cost (``seconds until …``) ``value`` is the median over the seeds; a seed that did not reach the goal
-    counts as later than its end. Of a metric (``final accuracy``) it is the mean.
+    is censored at its end. Of a metric (``final accuracy``) it is the mean.
     """
 
     curve: str
@@ -22,7 +22,7 @@ class GoalValue:
     #: The ends of the 95 % interval; None if it is unknown or, of a cost, open.
     low: float | None
     high: float | None
-    #: Seeds that reached the goal, of so many.
+    #: The number of seeds that reached the goal, of all.
     reached: int
     of: int
     #: The number of each seed; None where the goal was not reached.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     ]
     What = Union[None, tuple[Devices, Union[float, npt.NDArray[np.float32]]], npt.NDArray[np.float32]]
 
-#: A part as it is given: a class, a function that makes an object, or an object for one run.
+#: A part as given: a class, a function that makes an object, or an object for one run.
 Part = Any
 
 
@@ -47,13 +47,13 @@ class Registered:
     name: str
     #: Where it comes from, with the digest of its texts.
     origin: str
-    #: What makes the part from its own table, or its data.
+    #: The maker of the part from its own table, or its data.
     make: Any
     #: The keys of its own table, and whether each has a default that a configuration can hold; None: any.
     keys: list[str] | None = field(default_factory=list)
     #: Those defaults.
     defaults: dict[str, Any] = field(default_factory=dict)
-    #: The texts that decide what it does, by the names of files.
+    #: The texts that determine its behavior, by the names of files.
     texts: dict[str, str] = field(default_factory=dict)
 
 
@@ -274,7 +274,7 @@ def collect(
 ) -> tuple[list[Registered], dict[str, str]]:
     """The parts for the library, and the settings that choose those that were given by their kind.
 
-    If ``strict``, as for a folder of results, it is an error if nobody can say what decides what a part does.
+    If ``strict``, as for a folder of results, it is an error if the texts that determine a part are unknown.
     """
     registered: list[Registered] = []
     settings: dict[str, str] = {}
@@ -391,7 +391,7 @@ def _checked(make: Callable[..., Any], base: type, argument: str) -> Callable[[d
 
 
 def _pure(part: Any, argument: str) -> Callable[[dict[str, Any]], Any]:
-    """A fading law keeps nothing: one object serves any number of runs, and both directions of a link."""
+    """A fading law has no state: one object serves any number of runs, and both directions of a link."""
 
     def made(own: dict[str, Any]) -> Any:
         if own:

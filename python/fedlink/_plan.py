@@ -23,7 +23,7 @@ class PlanPoint:
 
 @dataclass(frozen=True)
 class PlanHorizon:
-    """The best point if training ends after so many rounds."""
+    """The best point if training ends after this number of rounds."""
 
     rounds: int
     k: int

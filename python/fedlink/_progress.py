@@ -21,7 +21,7 @@ def in_notebook() -> bool:
 
 
 class Progress:
-    """``tqdm`` if it is there, else a line that is written over; nothing if output goes to no terminal."""
+    """``tqdm`` if it is installed, otherwise a line that is overwritten; silent without a terminal."""
 
     def __init__(self, rounds: int, shown: bool, done: int = 0) -> None:
         self._rounds, self._done, self._next = rounds, done, 0.0
@@ -44,7 +44,7 @@ class Progress:
         self.show(self._done + 1, self._rounds)
 
     def show(self, done: int, rounds: int) -> None:
-        """So many rounds of so many are done."""
+        """Shows the number of rounds that are done, of all."""
         step, self._done, self._rounds = done - self._done, done, rounds
         if self._bar is not None:
             if self._accuracy is not None:

@@ -260,7 +260,7 @@ class Result(Costs, Fairness):
         )
 
     def _svg(self) -> str:
-        """Test accuracy by round, as it is drawn in the folder of an experiment."""
+        """Test accuracy by round, as in the folder of an experiment."""
         rounds, accuracy = self._curve("round")
         if len(rounds) == 0:
             return ""

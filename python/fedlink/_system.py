@@ -43,7 +43,7 @@ class System(_fedlink.System):
     >>> server.deliver(sent, len(trained), sum(loss for _, loss in trained.values()) / len(trained))
     ['used', 'used']
 
-    ``train`` needs ``learn.state = "reset"`` and no error feedback: else an update depends on earlier rounds.
+    ``train`` needs ``learn.state = "reset"`` and no error feedback, or an update depends on earlier rounds.
     """
 
     def __new__(cls, config: Config, seed: int | None = None) -> Self:

@@ -147,7 +147,7 @@ def test_a_folder_holds_the_sources_and_arguments_of_its_parts(mine, tmp_path):
     assert {f"parts/na/{path.name}" for path in inside.iterdir()} <= set(listed)
     entry = json.loads((out / "manifest.json").read_text())["parts"]["na"]
     assert set(entry["files"]) == {path.name for path in inside.iterdir()}
-    # What nobody has written has its default in the configuration.
+    # A key that is not written has its default in the configuration.
     assert study.curve("na").config["schedule"]["na"] == {"beta": 2.0}
     assert entry["origin"] == study.curve("na").config["custom"]["na"]
     # A folder that is replaced holds nothing of others.

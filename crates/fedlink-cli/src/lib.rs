@@ -4,9 +4,9 @@
 //! message states the remedy); 3 a curve diverged; 130 stopped by Ctrl-C, with finished work saved. A reader
 //! that closes the pipe (`fedlink list | head`) does not change them.
 //!
-//! [`run`] is the whole command as a function, for any process that wants it inside itself. It never ends the
-//! process, and it touches the handling of Ctrl-C only if the process has allowed it by
-//! [`quit_on_interrupt`]; otherwise [`stop`] ends a run cleanly.
+//! [`run`] is the whole command as a function, for use inside any process. It never ends the process, and it
+//! touches the handling of Ctrl-C only if the process has allowed it by [`quit_on_interrupt`]; otherwise
+//! [`stop`] ends a run cleanly.
 
 #![forbid(unsafe_code)]
 // They panic if the stream is closed: see `streams`.

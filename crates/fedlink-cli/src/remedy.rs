@@ -22,7 +22,7 @@ impl std::fmt::Display for Stopped {
 /// The error is in the text, so it is no source besides.
 impl std::error::Error for Stopped {}
 
-/// The error in one line, with the remedy if the command knows one.
+/// The error in one line, with the remedy if there is one.
 pub fn worded(error: &anyhow::Error) -> String {
     /// The most characters of a line and of the whole of a message: it may hold texts of files.
     const LINE: usize = 4000;
@@ -86,7 +86,7 @@ fn data_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Da
     })
 }
 
-/// The data set that can be fetched to mend the error.
+/// The data set that can be fetched to repair the error.
 fn missing_data_set(error: &DataError) -> Option<&str> {
     match error {
         DataError::Missing { name, .. } => Some(name),

@@ -14,8 +14,8 @@ use std::io::{self, ErrorKind, Write};
 #[error("cannot write to standard output")]
 pub struct OutputError(#[from] io::Error);
 
-/// Writes to standard output at once. A closed pipe is no error. Characters that a terminal would obey are
-/// shown, wherever in the text they come from.
+/// Writes to standard output at once. A closed pipe is no error. Control characters of terminals are shown as
+/// text, from any source.
 pub fn write_out(text: &str) -> Result<(), OutputError> {
     write_to(&mut io::stdout().lock(), escaped(text).as_bytes())
 }

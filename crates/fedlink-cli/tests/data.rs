@@ -67,7 +67,7 @@ impl Location {
         self.data().join("mnist")
     }
 
-    /// `fedlink data` that knows no folder but the ones under the root.
+    /// `fedlink data` without any folder but the ones under the root.
     fn command(&self) -> Command {
         let mut command = Command::cargo_bin("fedlink").unwrap();
         command.arg("data").env_remove("FEDLINK_DATA").env("XDG_CACHE_HOME", self.root.path().join("cache"));

@@ -52,7 +52,7 @@ pub fn real(name: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) -> 
     Err(PyValueError::new_err(format!("{name}: must be {allowed}, but is {value}")))
 }
 
-/// One of the names that a configuration knows.
+/// One of the names that a configuration accepts.
 pub fn named<'de, T: Deserialize<'de>>(argument: &str, name: &'de str) -> PyResult<T> {
     T::deserialize(StrDeserializer::<NameError>::new(name))
         .map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))

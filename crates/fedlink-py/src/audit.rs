@@ -65,7 +65,7 @@ pub fn audit(
     } else {
         ("allows at most", range.end())
     };
-    // Six digits are enough to separate a false report from a true one, and more than a reader wants.
+    // Six digits separate a false report from a true one.
     Ok(Some(format!("it reported {}, but its upload {limit} {}", short(reported), short(*bound))))
 }
 

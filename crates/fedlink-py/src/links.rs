@@ -1,4 +1,4 @@
-//! The uplink of a round, device by device: as it is, and as the server knows it.
+//! The uplink of a round, device by device: the true channel, and the server's knowledge of it.
 
 use crate::table::{Table, columns};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array};
@@ -21,7 +21,7 @@ pub struct Links {
     t: u64,
     /// σ², with the interference.
     noise: f64,
-    /// β·g, the power gains as they are.
+    /// β·g, the true power gains.
     gains: Reals,
     /// β, the mean gains.
     mean_gains: Reals,
@@ -34,7 +34,7 @@ pub struct Links {
     snrs: Reals,
     /// C, bits per symbol that the server grants for: the rate at `snrs` with the whole band.
     capacities: Reals,
-    /// The SNR as it is, β·g·P/σ².
+    /// The true SNR, β·g·P/σ².
     true_snrs: Reals,
     /// Bits per symbol that the true channel carries; less than `capacities` is an outage.
     true_capacities: Reals,

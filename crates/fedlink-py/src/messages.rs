@@ -106,7 +106,7 @@ pub struct Upload {
     bits: f64,
     /// Entries that were sent.
     entries: usize,
-    /// Whether nothing arrived.
+    /// Whether the upload is missing.
     pub lost: bool,
 }
 
@@ -170,7 +170,7 @@ impl Encoded {
         self.inner.own.entries()
     }
 
-    /// The update as it is sent: None, (indices, values), or an array of all entries.
+    /// The transmitted update: None, (indices, values), or an array of all entries.
     #[getter]
     fn own<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(match &self.inner.own {
@@ -188,7 +188,7 @@ impl Encoded {
         })
     }
 
-    /// The update as it is sent, written out as `dim` entries: a node that keeps a residual subtracts it.
+    /// The transmitted update, written out as `dim` entries: a node that keeps a residual subtracts it.
     fn dense<'py>(&self, py: Python<'py>, dim: usize) -> PyResult<Bound<'py, PyArray1<f32>>> {
         self.inner.own.check(dim).map_err(|problem| PyValueError::new_err(format!("dim: {problem}")))?;
         let mut dense = vec![0.0; dim];
@@ -222,7 +222,7 @@ pub fn ask_named(argument: &str, name: &str) -> PyResult<Ask> {
     })
 }
 
-/// The layers of a model, as they were given.
+/// The layers of a model, as given.
 pub fn shapes(layers: &[(usize, usize)]) -> Vec<Shape> {
     layers.iter().map(|&(rows, cols)| Shape { rows, cols }).collect()
 }

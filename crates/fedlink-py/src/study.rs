@@ -65,7 +65,7 @@ pub struct StudyOutcome {
     /// `summary.json`; empty for a share of an experiment.
     #[pyo3(get)]
     summary: String,
-    /// The claims with their verdicts as JSON; empty if nothing is claimed.
+    /// The claims with their verdicts as JSON; empty if there are none.
     #[pyo3(get)]
     claims: String,
     /// The text that the command prints.

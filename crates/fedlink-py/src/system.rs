@@ -84,13 +84,13 @@ impl System {
         Ok(self.fleet.task().samples(self.device(device)?))
     }
 
-    /// The links of all devices in round `t` (from 0): gains as they are and as the server estimates them,
-    /// powers, SNRs, bits per symbol, and positions of devices. It depends on the seed and `t` alone.
+    /// The links of all devices in round `t` (from 0): true gains and the server's estimates, powers, SNRs,
+    /// bits per symbol, and positions of devices. It depends on the seed and `t` alone.
     fn links(&self, py: Python<'_>, t: &Bound<'_, PyAny>) -> PyResult<Links> {
         Links::of(py, &self.radio, whole("t", t, 0..=u64::from(u32::MAX))?)
     }
 
-    /// The power gain of every device in a round (from 0), as the server knows it.
+    /// The power gain of every device in a round (from 0), by the server's estimate.
     fn gains<'py>(&self, py: Python<'py>, round: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(PyArray1::from_vec(py, self.radio.links(round_of(round)?).known.gains))
     }

@@ -32,7 +32,7 @@ pub struct CurveJson<'a> {
 }
 
 impl<'a> CurveJson<'a> {
-    /// The curve as it is written.
+    /// The text of the curve.
     pub fn new(curve: &'a StudyCurve) -> Self {
         let widths = || curve.losses.iter().map(|loss| loss.half_width).collect();
         Self {

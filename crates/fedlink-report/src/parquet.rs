@@ -184,8 +184,7 @@ pub fn round_log_columns(log: &[u8]) -> Result<Vec<Column>, Error> {
     Ok(columns)
 }
 
-/// The values of a swept key: whole numbers if all are, real ones if all are numbers, else
-/// as they are written.
+/// The values of a swept key: whole numbers if all are, real ones if all are numbers, otherwise their text.
 fn swept_column(results: &[CurveResult], key: &str) -> Column {
     fn all<T: Clone + FromStr>(results: &[CurveResult], key: &str) -> Option<Vec<T>> {
         repeated(results, |curve, _| curve.swept(key).parse().ok()).into_iter().collect()

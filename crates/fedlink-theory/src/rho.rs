@@ -163,8 +163,8 @@ pub(crate) fn gains(seed: u64, t: u64, devices: usize) -> Vec<f64> {
     DeviceId::all(devices).map(|device| Rayleigh { seed }.gain(t, device)).collect()
 }
 
-/// Stored ρ(t), so that several plans for one link draw it once. The store keeps as many as fit and draws
-/// the rest anew.
+/// Stored ρ(t), so that several plans for one link draw it once. The store keeps as many as fit and draws the
+/// rest again.
 #[derive(Debug, Default)]
 pub struct RhoStore {
     /// The link and the number of rounds of `kept`.

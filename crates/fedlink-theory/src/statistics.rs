@@ -45,7 +45,7 @@ impl Moments {
         self.with_point(student_975)
     }
 
-    /// Mean and interval, `point` being the point of Student's t for so many degrees of freedom.
+    /// Mean and interval, `point` being the point of Student's t for these degrees of freedom.
     fn with_point(&self, point: impl Fn(u64) -> f64) -> Estimate {
         let freedom = self.count.saturating_sub(1);
         if freedom == 0 {

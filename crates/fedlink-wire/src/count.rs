@@ -1,10 +1,9 @@
 //! The number of missing entries, up to q.
 //!
-//! An update may have fewer entries than the budget holds. The first symbol says whether any entry is
+//! An update may have fewer entries than the budget holds. The first symbol states whether any entry is
 //! missing. If so, m ≥ 1 of them are, and m − 1 follows as binary digits, the lowest first. For the
-//! probability w^(m−1)·(1 − w) the digits are independent, and digit j is 1 with probability u/(1 + u), u
-//! = w^(2^j). θ, u and these are rounded up, at the expense of "none is missing", which has slots to
-//! spare.
+//! probability w^(m−1)·(1 − w) the digits are independent, and digit j is 1 with probability u/(1 + u), u =
+//! w^(2^j). θ, u and these are rounded up, at the expense of "none is missing", which has slots to spare.
 //!
 //! With one value for all entries, w is θ = q/(d−q+1) = C(d,q−1)/C(d,q), and the first symbol has the
 //! probability θ or ½, whichever is less. The indices of q − m entries cost at least m·log2(1/θ) bits

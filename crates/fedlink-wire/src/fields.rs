@@ -37,7 +37,7 @@ impl Fields {
     }
 }
 
-/// The format of an update whose entries have codes of fixed width. Both ends know it before the update is
+/// The format of an update whose entries have codes of fixed width. Both ends have it before the update is
 /// sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldFormat {

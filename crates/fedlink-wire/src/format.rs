@@ -4,7 +4,7 @@ use crate::count::CountLaw;
 use crate::message::THIS_VERSION;
 use crate::{Layout, WireError, indices, log2_choose, rans};
 
-/// The format of an update. Both ends know it before the update is sent.
+/// The format of an update. Both ends have it before the update is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     pub(crate) layout: Layout,

@@ -52,7 +52,7 @@ mod tests {
             let values: Vec<f32> = negative.iter().map(sign).collect();
             let (mut memory, mut message) = (Vec::new(), Vec::new());
             write(&values, Writer::new(start, &mut memory)).finish(&mut message);
-            // With powers of two nothing is rounded: 33 bits of the start and one per sign.
+            // Powers of two need no rounding: 33 bits of the start and one per sign.
             prop_assert_eq!(crate::bit_length(&message), 33 + values.len() as u64);
             let mut read_back = vec![0.0; values.len()];
             let reader = read(Reader::new(&message).unwrap(), &mut read_back);

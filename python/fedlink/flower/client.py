@@ -32,7 +32,7 @@ Train = Callable[[Message, Context], Message]
 Mod = Callable[[Message, Context, Train], Message]
 Rate = Callable[[Context], float]
 
-#: Where a node's configuration gives its rate, in bit/s.
+#: The key of a node's rate in its configuration, in bit/s.
 RATE_KEY = "uplink-bps"
 
 #: The record and its entry in the node's state that hold the state of its device.
@@ -230,7 +230,7 @@ class UpdateAwareClientApp(ClientApp):
         return Message(RecordDict({KEY: ConfigRecord(answer)}), reply_to=message)
 
     def _device_of(self, request: dict[str, object]) -> fedlink.Device:
-        """A device that compresses as the server wants it."""
+        """A device with the compression of the server's request."""
         told = request.get("encoder")
         with self._lock:
             if self._device is None or self._device[0] != told:

@@ -144,7 +144,7 @@ def _node_rows(server: fedlink.Server, record: RoundRecord) -> list[Row]:
 
 
 def _cell(value: object) -> object:
-    """A value as it is written: empty if it is unknown, and words for outcomes."""
+    """The text of a value: empty if it is unknown, and words for outcomes."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, np.generic):

@@ -300,7 +300,7 @@ def finite(record: Mapping[str, object], name: str) -> float:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it, shortened: it may be anything that a record holds."""
+    """The text of a value in messages, shortened: it may be any value of a record."""
     try:
         return reprlib.repr(value)
     except ValueError:

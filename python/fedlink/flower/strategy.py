@@ -374,7 +374,7 @@ class UpdateAwareStrategy(FedAvg):
         return f"node {node_id}" if device is None else f"device {device}"
 
     def _limit(self, message_type: str, timeout: float | None) -> float | None:
-        """The seconds to wait for a type of message if the caller wants ``timeout``."""
+        """The seconds to wait for a type of message if the caller passes ``timeout``."""
         own = self.evaluate_timeout if message_type.startswith(MessageType.EVALUATE) else None
         return timeout if own is None else own
 

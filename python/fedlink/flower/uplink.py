@@ -37,7 +37,7 @@ class SimulatedUplink:
     fading: str | None = None
     """The fading law (``radio.fading``)."""
 
-    #: Nodes have nothing to declare.
+    #: Nodes do not declare rates.
     declared = False
     #: The size of a symbol in the record.
     unit = 1.0

@@ -26,7 +26,7 @@ def seed_all(seed: int) -> None:
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """The global generators seeded, and put back as they were. Those of CUDA only if it is in use: asking for
+    """The global generators seeded, and restored afterwards. Those of CUDA only if it is in use: reading
     their states would start it."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else []
     before, states = random.getstate(), numpy.random.get_state()

@@ -63,8 +63,8 @@ class Packed:
 
 
 def shared(count: int, kind: torch.dtype) -> torch.Tensor:
-    """So many numbers in shared memory. Under Linux its name is gone once it is open, so that nothing of it
-    is left behind, however the processes end."""
+    """This many numbers in shared memory. Under Linux its name is gone once it is open, so that nothing of it
+    is left behind, in whatever way the processes end."""
     try:
         numbers: torch.Tensor = torch.empty(count, dtype=kind).share_memory_()
         return numbers

@@ -313,7 +313,7 @@ def _train(trainer: Trainer, jobs: list[Job], setup: _Setup) -> list[Any]:
 
 
 def _follow() -> None:
-    """Ends this process with the one that started it, however that ended."""
+    """Ends this process with the one that started it, in whatever way that ended."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

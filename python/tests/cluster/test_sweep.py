@@ -38,7 +38,7 @@ seeds = 2
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory):
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Else Ray's workers give way to everything else on the machine.
+    # Otherwise Ray's workers have a lower priority than all other processes.
     os.environ["RAY_worker_niceness"] = "0"
     # Ray keeps its folder; this one goes with those of the tests.
     folder = str(tmp_path_factory.mktemp("ray"))

@@ -69,7 +69,7 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let indices = options.share.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     if options.dry_run {
-        // Nothing is there to be read in a new folder.
+        // A new folder contains nothing to read.
         let states = if target.exists() { run_states(&target, &plan.sweep) } else { Vec::new() };
         let state = |index: usize| states.get(index).map(|status| &status.state);
         let (done, left): (Vec<usize>, Vec<usize>) =

@@ -266,7 +266,7 @@ mod tests {
     fn links_folders_and_devices_of_a_zip_file_are_refused() {
         for form in [0o120_000, 0o040_000, 0o020_000, 0o060_000, 0o010_000, 0o140_000] {
             let mut zip = zip_of(&[("a", b"/etc/pass", Some(0o644))]);
-            // The writer knows plain files alone: the mode is in the upper half of the external attributes.
+            // The writer supports plain files only: the mode is in the upper half of the external attributes.
             let at = zip.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap() + 40;
             zip[at..at + 2].copy_from_slice(&(form as u16 | 0o644).to_le_bytes());
             let (result, out) = from_zip(&zip);

@@ -1,7 +1,7 @@
 //! Binary CIFAR-10 from PNG images that hold the same pixels.
 //!
 //! An image of 1024 × 10 000 pixels holds 10 000 samples, one in each row: the 32 × 32 pixels row by row,
-//! red, green and blue of each side by side. PNG loses nothing, so the record of a sample, its label and then
+//! red, green and blue of each side by side. PNG is lossless, so the record of a sample, its label and then
 //! its three planes, can be written again byte for byte; the digest of the whole file proves it.
 
 use anyhow::{Context, bail};

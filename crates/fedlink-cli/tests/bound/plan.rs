@@ -42,7 +42,7 @@ fn a_plan_names_the_best_point_of_its_own_table() {
     let files =
         ["files.txt", "horizons.png", "horizons.svg", "plan.csv", "plan.json", "surface.png", "surface.svg"];
     assert_eq!(entries(&folder.path().join("here")), files);
-    // The plan promises the value that `fedlink bound` gives in expectation.
+    // The bound of the plan equals that of `fedlink bound` in expectation.
     let (k, tau) = (plan["best"]["k"].to_string(), plan["best"]["tau"].to_string());
     let same = [
         "bound",

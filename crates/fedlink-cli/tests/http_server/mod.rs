@@ -17,11 +17,11 @@ pub enum Mode {
     DropsOnceAndIgnoresRanges,
     /// It closes every connection after a thousand bytes.
     AlwaysDrops,
-    /// It sends half and then nothing, without closing.
+    /// It sends half of the file and then no more, without closing.
     Stalls,
     /// A byte in the middle is another.
     WrongByte,
-    /// It has nothing.
+    /// It has no files.
     NotFound,
     /// It fails.
     Error,

@@ -59,7 +59,7 @@ impl Compressor for PythonCompressor {
     }
 
     fn honest_reports(&self, _: &Evidence) -> RangeInclusive<f64> {
-        // Nothing is known of such a scheme, so no report is false; `defense.audit` is refused with it.
+        // Such a scheme has no known bounds, so no report is false; `defense.audit` is rejected with it.
         0.0..=f64::INFINITY
     }
 

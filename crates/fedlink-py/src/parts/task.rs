@@ -82,7 +82,7 @@ impl Task for PythonTask {
     }
 
     fn theta0(&self) -> Vec<f32> {
-        // An empty model is refused, and the exception comes out in its stead.
+        // An empty model is rejected, and the exception is raised in its place.
         self.ask(|object| float32s(&method(object, "theta0"), &object.call_method0("theta0")?))
             .unwrap_or_default()
     }
@@ -178,7 +178,7 @@ fn loss(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
     })
 }
 
-/// θ in the array that the task has for it, or else in a new one.
+/// θ in the array that the task has for it, or otherwise in a new one.
 fn shown<'py>(object: &Bound<'py, PyAny>, theta: &[f32]) -> PyResult<Bound<'py, PyArray1<f32>>> {
     let own = object.getattr("theta_buffer")?;
     if own.is_none() {

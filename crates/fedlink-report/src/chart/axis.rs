@@ -40,12 +40,12 @@ pub struct Step {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Notation {
-    /// As they are.
+    /// Unchanged.
     #[default]
     Plain,
     /// Times a hundred.
     Percent,
-    /// As they are on the axis, with a prefix (12.3 k) in running text.
+    /// Unchanged on the axis, with a prefix (12.3 k) in running text.
     Prefixed,
 }
 

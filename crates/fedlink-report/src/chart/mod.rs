@@ -2,9 +2,9 @@
 //!
 //! A chart holds everything that its picture shows: the range, ticks and unit of each axis, the points of
 //! each line, its interruptions and markers, and the look and the place of each entry of the legend.
-//! Renderers draw it and decide nothing of their own: [`Figure`](crate::figure::Figure) as SVG and PNG,
-//! [`latex`](crate::latex) as pgfplots, and the script of the HTML page. No data cause a panic: values
-//! that are not finite are left out.
+//! Renderers draw it and make no decisions: [`Figure`](crate::figure::Figure) as SVG and PNG,
+//! [`latex`](crate::latex) as pgfplots, and the script of the HTML page. No data cause a panic: values that
+//! are not finite are left out.
 
 mod axis;
 mod bars;

@@ -1,8 +1,8 @@
 //! Charts as pictures: SVG and PNG.
 //!
 //! [`Figure::svg`] and [`Figure::png`] draw a [chart](crate::chart). The same chart always gives the same
-//! bytes. Labels do not overlap. An SVG needs nothing outside itself; its font is `DejaVu Sans` or the
-//! nearest available one.
+//! bytes. Labels do not overlap. An SVG refers to no other files; its font is `DejaVu Sans` or the nearest
+//! available one.
 
 mod bars;
 mod canvas;

@@ -62,7 +62,7 @@ pub fn points(difference: f64) -> String {
     if difference.is_finite() { minus(&format!("{:+.2}", 100.0 * difference)) } else { missing() }
 }
 
-/// A number with so many significant digits.
+/// A number with this number of significant digits.
 pub fn significant(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return missing();
@@ -88,7 +88,7 @@ pub fn prefixed(value: f64, unit: &str) -> String {
     format!("{}{SPACE}{}{unit}", significant(scaled, 3), PREFIXES[thousands as usize])
 }
 
-/// A whole number as it is, any other with one decimal.
+/// A whole number unchanged, any other with one decimal.
 pub fn count(value: f64) -> String {
     if !value.is_finite() {
         missing()
@@ -99,7 +99,7 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// The decimal exponent after rounding to so many digits.
+/// The decimal exponent after rounding to this number of digits.
 fn exponent(value: f64, digits: usize) -> i32 {
     let text = format!("{value:.*e}", digits - 1);
     text.rsplit_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)

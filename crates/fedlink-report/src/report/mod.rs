@@ -1,4 +1,4 @@
-//! `report.html`: an experiment as one page that needs nothing outside itself.
+//! `report.html`: an experiment as one page that refers to no other files.
 //!
 //! [`Report`] is plain data; [`Report::html`] writes the page. Every table is in the page as it is written,
 //! so that it can be read without JavaScript; the charts are drawn by a small script from the data embedded
@@ -54,7 +54,7 @@ pub struct Report {
     pub devices: usize,
     /// P̄, the average power that every device is allowed.
     pub average_power: f64,
-    /// The unit of powers: `W`, or nothing where the radio has no units.
+    /// The unit of powers: `W`, or empty where the radio has no units.
     pub power_unit: String,
     /// The accuracy to which "rounds to" and "bits to" count, as a share.
     pub target: f64,

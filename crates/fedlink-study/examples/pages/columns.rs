@@ -29,7 +29,7 @@ fn read(root: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(root.join(PAGE)).with_context(|| format!("cannot read {PAGE}"))
 }
 
-/// The page with tables of the columns as they are now.
+/// The page with the current tables of the columns.
 fn page(written: &str) -> anyhow::Result<String> {
     let page = with_table(written, "rows", &table(ROW_COLUMNS))?;
     with_table(&page, "transmissions", &table(TRANSMISSION_COLUMNS))

@@ -21,7 +21,7 @@ pub(super) const LEVEL: f64 = 0.05;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Correction {
-    /// Nothing.
+    /// No correction.
     #[default]
     None,
     /// Holm's.
@@ -53,7 +53,7 @@ impl Correction {
         }
     }
 
-    /// The comparisons that are corrected together, of so many in a file.
+    /// The comparisons that are corrected together, of this number in a file.
     pub(super) fn family(self, comparisons: usize) -> usize {
         match self {
             Self::None => 1,

@@ -22,7 +22,7 @@ pub(super) struct Selector {
 struct Term {
     /// The key, whole or its last part; none for a word alone.
     name: Option<String>,
-    /// As it is written, with the bars between several values.
+    /// Its text in the claim, with the bars between several values.
     value: String,
 }
 
@@ -34,7 +34,7 @@ impl Term {
 }
 
 impl Selector {
-    /// Reads terms joined by `@`. Nothing at all selects every curve.
+    /// Reads terms joined by `@`. An empty text selects every curve.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let mut terms = Vec::new();

@@ -43,7 +43,7 @@ pub struct Comparison {
 }
 
 impl Expected {
-    /// Reads `[expected]`: final accuracies by curve, each with the curve as it is written.
+    /// Reads `[expected]`: final accuracies by curve, each with the text of the curve.
     pub(crate) fn parse_all(table: Table) -> Result<Vec<(String, Self)>, ConfigError> {
         let read = |(curve, value): (String, toml::Value)| {
             let share = value.as_float().or(value.as_integer().map(|whole| whole as f64));
@@ -75,8 +75,8 @@ impl Expected {
         only.map_err(|problem| ConfigError::new(key(&self.text), problem))
     }
 
-    /// Compares the published value with ours. `shortened` gives the shortening of the curve at an index, of
-    /// which so many seeds were run.
+    /// Compares the published value with ours. `shortened` gives the reductions of the curve at an index for
+    /// a number of seeds that were run.
     pub fn compare(
         &self,
         measured: &[Measured],

@@ -80,7 +80,7 @@ fn side(text: &str, shared: Option<&Goal>) -> Result<Side, String> {
     Ok(Side { factor, goal, others, selector: Selector::parse(&words.join(" "))? })
 }
 
-/// The number before a `*`, and the rest. A `*` after anything else may be part of a value.
+/// The number before a `*`, and the rest. A `*` after other text may be part of a value.
 fn factor(text: &str) -> Result<(f64, &str), String> {
     let Some((number, rest)) = text.split_once('*') else { return Ok((1.0, text)) };
     match number.trim().parse::<f64>() {

@@ -1,4 +1,4 @@
-//! Comparisons that so many seeds cannot decide, known before the first run.
+//! Comparisons that a number of seeds cannot decide, known before the first run.
 
 use super::correction::LEVEL;
 use super::judge::fewest;
@@ -44,7 +44,7 @@ impl Claims {
     }
 }
 
-/// The reason why so many seeds cannot decide a claim, one of so many comparisons that are corrected
+/// The reason why this number of seeds cannot decide a claim, one of several comparisons that are corrected
 /// together; none if they can.
 fn limit(claim: &Claim, seeds: usize, family: usize) -> Option<String> {
     match seeds {

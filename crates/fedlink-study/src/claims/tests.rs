@@ -1,4 +1,4 @@
-//! Claims as they are written in a file, from text to verdict.
+//! Claims from the text in a file to the verdict.
 
 use super::*;
 use crate::goals::{Unit, rows};
@@ -183,7 +183,7 @@ fn instability_and_targets_are_read_off_the_whole_curve() {
     let result = verdict("k=1 instability > k=10 instability", &curves);
     assert_eq!(result.verdict, Answer::Holds);
     assert!((result.pairs[0].difference.unwrap().mean - 0.06).abs() < 1e-12);
-    // k = 1 is there at once in all six seeds, k = 10 in none.
+    // k = 1 reaches the goal at its first evaluation in all six seeds, k = 10 in none.
     let result = verdict("k=1 rounds-to-0.85 < k=10 rounds-to-0.85", &curves);
     assert_eq!((result.verdict, result.unit), (Answer::Holds, Unit::Rounds));
     let comparison = result.pairs[0].comparison.as_ref().unwrap();
@@ -509,7 +509,7 @@ fn holm_judges_the_comparisons_of_a_claim_as_one_family() {
     let smaller = p[0].min(p[1]);
     assert!((holm.pairs[0].adjusted_p.unwrap() - 2.0 * smaller).abs() < 1e-12);
     assert_eq!(holm.pairs[1].adjusted_p.unwrap(), p[1].max(2.0 * smaller));
-    // One comparison is its own family.
+    // One comparison is a family by itself.
     let alone = Claim::parse("it", "bc@k=1 final > bc@k=10 final").unwrap();
     let alone = alone.verdict(Subject::Runs, &grid(), Correction::Holm).unwrap();
     assert_eq!((alone.verdict, alone.pairs[0].adjusted_p), (Answer::Holds, None));

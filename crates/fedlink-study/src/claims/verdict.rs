@@ -14,7 +14,7 @@ use std::fmt::{self, Write};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Pairing {
-    /// Runs of the same seed. One pair decides nothing.
+    /// Runs of the same seed. One pair cannot decide.
     Seed,
     /// Curves of the bound for the same draw of the channel. One pair is judged by its sign.
     Draw,
@@ -55,7 +55,7 @@ impl fmt::Display for Answer {
 pub struct Verdict {
     /// The claim's name.
     pub name: String,
-    /// The claim as it is written.
+    /// The text of the claim.
     pub claim: String,
     /// The goal of both sides, if it is written beside the claim.
     pub goal: Option<String>,

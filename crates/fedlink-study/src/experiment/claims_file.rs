@@ -17,7 +17,7 @@ pub struct ClaimsFile {
 }
 
 impl ClaimsFile {
-    /// The claims of the preset called `name`, or else of the file.
+    /// The claims of the preset called `name`, or otherwise of the file.
     pub fn open(name: &str) -> Result<Self, Error> {
         Ok(Self::parse(name, &Source::open(name)?.text)?)
     }

@@ -111,7 +111,7 @@ impl Experiment {
         }
     }
 
-    /// The run of an experiment that sweeps nothing.
+    /// The run of an experiment without a sweep.
     pub fn only_spec(mut self, parts: &Parts) -> Result<Spec, ConfigError> {
         self.anchor_snrs()?;
         let mut drafts = self.drafts(&self.combinations()?)?;
@@ -265,7 +265,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// `bc` for a policy, `k=5` for anything else.
+/// `bc` for a policy, `k=5` for other keys.
 fn describe(key: &str, value: &Value) -> String {
     match key.rsplit('.').next() {
         Some("policy") | None => written(value),

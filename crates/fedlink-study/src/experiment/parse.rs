@@ -150,7 +150,7 @@ impl Experiment {
     }
 
     /// Checks that every rule matches some combination, and that the curves of `[quick]` are valid. A rule
-    /// that matches nothing has a wrong value.
+    /// without a match has a wrong value.
     fn check_rules(&self, combinations: &[super::expand::Combination]) -> Result<(), ConfigError> {
         for when in self.excluded.iter().chain(self.overrides.iter().map(|rule| &rule.when)) {
             if !when.matches_any(combinations) {
@@ -237,7 +237,7 @@ fn rules_of(table: Table) -> Result<Rules, ConfigError> {
     })
 }
 
-/// Whether nothing is written at `a.b.c` of nested tables, nor a value in place of one of them.
+/// Whether `a.b.c` of nested tables is unset, and no value is in place of one of them.
 fn is_free(table: &Table, key: &str) -> bool {
     match key.split_once('.') {
         None => !table.contains_key(key),

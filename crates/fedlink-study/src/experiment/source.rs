@@ -10,7 +10,7 @@ use toml::{Table, Value};
 /// A preset or a file before it is parsed.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The preset or the path, as it was given.
+    /// The preset or the path, as given.
     pub given: String,
     /// The name of the preset or the stem of the file: it names the results.
     pub name: String,

@@ -29,8 +29,8 @@ impl Experiment {
                 let _ = writeln!(text, "{} = {}", toml_key(key), Value::Array(values.clone()));
             }
         }
-        // The parser refuses a rule that matches nothing and a `[quick]` that does not fit; `set` may have
-        // made them so.
+        // The parser rejects a rule without a match and a `[quick]` that does not fit; `set` may have made
+        // them so.
         for when in self.excluded.iter().filter(|when| when.matches_any(combinations)) {
             let _ = write!(text, "\n[[exclude]]\n{}", toml_keys(&when.keys, "\n"));
             text.push('\n');

@@ -149,7 +149,7 @@ impl FolderFiles {
         let path = self.folder.join(name);
         let below = |path: &&Path| path.starts_with(&self.folder) && **path != *self.folder;
         let leads_away = path.ancestors().take_while(below).any(Path::is_symlink);
-        // Without a list every file that is there may be somebody else's.
+        // Without a list every existing file may belong to the user.
         let is_noted = || Ok::<_, Error>(self.noted()?.is_some_and(|noted| noted.contains(name)));
         if leads_away || (path.symlink_metadata().is_ok() && !is_noted()?) {
             return Err(Error::NotOurs { path: self.folder.clone(), others: vec![name.to_owned()] });
@@ -290,7 +290,7 @@ fn partial_of(name: &str) -> Option<String> {
     is_pid.then(|| if folder.is_empty() { whole.to_owned() } else { format!("{folder}/{whole}") })
 }
 
-/// The folder that a link leads to; a path that is no link as it is.
+/// The folder that a link leads to; a path that is no link is returned unchanged.
 fn linked(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_symlink() {
         return Ok(path.into());

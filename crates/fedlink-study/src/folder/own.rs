@@ -1,4 +1,4 @@
-//! Files of fedlink's own. Nothing is written through a link, into a special file, or into another name of a
+//! Files of fedlink's own. No file is written through a link, into a special file, or into another name of a
 //! file: a link may lead to a foreign file, and a second name may be a backup.
 
 use fedlink::base::files::check_regular;
@@ -6,7 +6,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-/// An error if a link or anything else but a regular file is at `path`.
+/// An error if `path` is a link or another thing than a regular file.
 pub fn check_own(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_symlink() => {
@@ -130,7 +130,7 @@ mod tests {
             let path = at(name);
             assert!(create_own(&path).is_err() && append_own(&path, &at("partial")).is_err(), "{name}");
             assert!(open_lock(&path).is_err() && replace_own(&path, &at("partial"), b"x").is_err(), "{name}");
-            // At the last moment, after the look at the name.
+            // At the last moment, after the check of the name.
             let late = no_links(OpenOptions::new().create(true).append(true)).open(&path);
             assert!(late.is_err(), "{name}");
         }

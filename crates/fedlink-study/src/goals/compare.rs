@@ -6,7 +6,7 @@ use fedlink::base::rng::{Purpose, stream};
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Up to so many pairs every assignment of signs is enumerated; beyond, they are sampled.
+/// Up to this number of pairs every assignment of signs is enumerated; beyond, they are sampled.
 const ENUMERATED: usize = 20;
 /// Assignments of signs that are sampled.
 const SAMPLED: u32 = 100_000;
@@ -65,7 +65,7 @@ pub struct Ratio {
     pub horizon: Option<f64>,
 }
 
-/// The smallest p-value of the exact test with so many seeds.
+/// The smallest p-value of the exact test with this number of seeds.
 pub fn smallest_p(seeds: usize) -> f64 {
     let exact = (1..seeds).fold(1.0, |p, _| 0.5 * p);
     if seeds > ENUMERATED { f64::max(exact, 1.0 / f64::from(SAMPLED + 1)) } else { exact }
@@ -98,7 +98,7 @@ pub fn paired(pairs: &[(Reading, Reading)]) -> Result<Paired, String> {
             None => all.open += 1,
         }
         let [left, right] = [left, right].map(|reading| restricted(reading, horizon));
-        // Costs may be zero where nothing was sent.
+        // Costs may be zero if nothing was sent.
         let ratio = Some(libm::log(left) - libm::log(right)).filter(|_| left > 0.0 && right > 0.0);
         has_ratio &= ratio.is_some();
         let known = ratio.filter(|log| *log != 0.0);
@@ -124,7 +124,7 @@ pub fn paired(pairs: &[(Reading, Reading)]) -> Result<Paired, String> {
 }
 
 impl Paired {
-    /// Whether left is sooner over all seeds; equal if nothing orders them.
+    /// Whether left is sooner over all seeds; equal if no pair is ordered.
     pub fn order(&self) -> Ordering {
         self.logs.iter().sum::<f64>().total_cmp(&0.0)
     }

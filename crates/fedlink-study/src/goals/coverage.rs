@@ -32,7 +32,7 @@ impl Truth {
         mean * below - deviation * density + self.end.ln() * (1.0 - below)
     }
 
-    /// The readings of so many seeds, each read off a run with its evaluations.
+    /// The readings of this number of seeds, each from a run with its evaluations.
     fn study(&self, seeds: u64, random: &mut Stream) -> Vec<(Reading, Reading)> {
         let goal: Goal = "seconds until accuracy >= 0.8".parse().unwrap();
         let read = |seconds: f64| {

@@ -23,7 +23,7 @@ pub enum Goal {
     Plain(Metric),
 }
 
-/// A cost until all conditions hold at so many consecutive evaluations.
+/// A cost until all conditions hold at this number of consecutive evaluations.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Until {

@@ -64,7 +64,7 @@ impl Median {
         let of = readings.len();
         let reached = readings.iter().filter(|reading| matches!(reading, Reading::Known(_))).count();
         let (least, most) = (crate::statistics::median(&soonest), crate::statistics::median(&latest));
-        // Equal bits: nothing was rounded between the two.
+        // Equal bits: no value was rounded between the two.
         let value = (least.to_bits() == most.to_bits()).then_some(least);
         let place = Place::of(of);
         Some(Self {
@@ -136,7 +136,7 @@ impl Place {
     }
 }
 
-/// (1 − share)·a + share·b, and a if nothing of b is in it.
+/// (1 − share)·a + share·b, and a if the share of b is 0.
 fn mix(a: f64, b: f64, share: f64) -> f64 {
     if share == 0.0 || a == b { a } else { (1.0 - share) * a + share * b }
 }

@@ -50,7 +50,7 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// The number, or why there is none.
+    /// The number, or the reason why there is none.
     pub fn number(self) -> Result<f64, String> {
         match self {
             Self::Known(value) => Ok(value),

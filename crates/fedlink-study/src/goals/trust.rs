@@ -1,4 +1,4 @@
-//! Runs that decide nothing: those that never left chance level, and those whose batteries were empty.
+//! Runs that cannot decide: those that never left chance level, and those whose batteries were empty.
 
 use super::goal::Goal;
 use super::metrics::Metrics;
@@ -8,7 +8,7 @@ use fedlink::record::Row;
 const ERRORS: f64 = 3.0;
 
 /// The accuracy that a model without learning does not exceed: that of a constant answer on a balanced test
-/// set, 1/C, and three binomial standard errors of so many test samples. None if a number is unknown.
+/// set, 1/C, and three binomial standard errors for this number of test samples. None if a number is unknown.
 ///
 /// ```
 /// use fedlink_study::goals::chance_level;

@@ -109,7 +109,7 @@ fn share(radio: &Radio, device: DeviceId, known: &Known, payload: bool, copies: 
     radio.transfer(&whole, device, known)
 }
 
-/// Groups, or devices by distance or else by SNR.
+/// Groups, or devices by distance or otherwise by SNR.
 pub(super) fn rows(spec: &Spec, links: &[DeviceLink], probe: &mut CompressorProbe) -> Vec<LinkRow> {
     let mut row = |label: String, of: &[&DeviceLink]| {
         let link = mean_link(of);

@@ -123,7 +123,7 @@ pub struct LinkRow {
     pub level_alone: usize,
     /// q at `bits_shared`.
     pub level_shared: usize,
-    /// The largest q, if the compressor knows it; a larger budget would not be used.
+    /// The largest q, if the compressor states it; a larger budget would not be used.
     pub highest_level: Option<usize>,
 }
 
@@ -133,7 +133,7 @@ pub struct LinkRow {
 pub struct PolicyCost {
     /// Its name.
     pub policy: String,
-    /// The reason why this configuration refuses it; then there are no numbers.
+    /// The reason why this configuration rejects it; then there are no numbers.
     pub refused: Option<String>,
     /// Devices that train.
     pub trains: f64,

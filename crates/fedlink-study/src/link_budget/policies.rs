@@ -125,7 +125,7 @@ impl PolicyStudy<'_> {
         let share = |count: u64, all: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
         (cost.silent, cost.lost) = (share(silent, sent), share(lost, sent));
         cost.late = share(late_count, asked);
-        // A device on mains lasts for ever.
+        // A device on mains has no limit.
         let battery = |device| spec.battery_j(device).unwrap_or(f64::INFINITY);
         let mut lives: Vec<f64> = DeviceId::all(devices)
             .zip(&spent)
@@ -144,7 +144,7 @@ impl PolicyStudy<'_> {
         Ok(cost)
     }
 
-    /// The reports of the candidates, drawn as the module says.
+    /// The reports of the candidates, drawn as the documentation of the module states.
     fn reports(&self, call: &Call, seed: u64) -> Reports {
         let mut values = Vec::with_capacity(call.candidates.len() * call.asks.len());
         for (device, alone) in call.candidates.iter().zip(&call.alone) {

@@ -33,7 +33,7 @@ impl CompressorProbe {
         compressor.encode(update, &context, &mut rng, scratch, out).level
     }
 
-    /// The largest q, if the compressor knows it.
+    /// The largest q, if the compressor states it.
     pub(super) fn highest_level(&self) -> Option<usize> {
         self.compressor.highest_level(self.update.len())
     }

@@ -20,7 +20,7 @@ pub type DataFacts = BTreeMap<String, DataFact>;
 #[serde(default)]
 #[non_exhaustive]
 pub struct DataFact {
-    /// SHA-256 of the arrays as they were loaded, or of the file.
+    /// SHA-256 of the loaded arrays, or of the file.
     pub sha256: String,
     /// Training samples; 0 for other files.
     pub train: usize,

@@ -107,7 +107,7 @@ pub fn forecast(
             rounds,
             trained: needs.trained,
             seconds: rounds as f64 * (needs.trained as f64 * pace.device + pace.evaluation / every),
-            // A worker has a model, a gradient, an update and the moments of an optimizer of its own.
+            // Each worker has its own model, gradient, update and optimizer moments.
             bytes: needs.bytes + (threads * needs.dim * 6 * 4) as u64,
         });
     }

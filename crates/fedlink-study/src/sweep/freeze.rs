@@ -152,8 +152,8 @@ pub fn frozen(folder: &Path, parts: &Parts) -> Result<Sweep, Error> {
     Ok(sweep)
 }
 
-/// Compares `folder` with `sweep`; the error names the keys in which another experiment differs, or what differs
-/// of a custom part.
+/// Compares `folder` with `sweep`; the error names the keys in which another experiment differs, or the
+/// difference of a custom part.
 pub fn folder_state(folder: &Path, sweep: &Sweep) -> Result<FolderState, Error> {
     if folder.exists() && !folder.is_dir() {
         return Err(Error::NotAFolder { path: folder.into(), what: "a file" });
@@ -172,7 +172,7 @@ pub fn folder_state(folder: &Path, sweep: &Sweep) -> Result<FolderState, Error> 
         return Ok(FolderState::Same);
     }
     check_parts(folder, &source.text, &sweep.parts)?;
-    // Without the custom parts of today: the folder notes where its own came from.
+    // Without the current custom parts: the folder records the origin of its own.
     let before = Experiment::read(&source, &Parts::default())?.expand(&Parts::default())?;
     let (there, here) = (trajectories(&before), trajectories(sweep));
     if there == here {

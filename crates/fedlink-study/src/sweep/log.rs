@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The lines that are logged of every round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogRounds {
-    /// Nothing.
+    /// No log.
     #[default]
     Off,
     /// Every transmission.
@@ -22,7 +22,7 @@ pub enum LogRounds {
 }
 
 impl LogRounds {
-    /// Whether anything is logged.
+    /// Whether there is a log.
     pub fn is_on(self) -> bool {
         self != Self::Off
     }
@@ -273,7 +273,7 @@ mod tests {
         rounds.iter().flat_map(|(round, devices)| devices.chars().map(|device| line(round, device))).collect()
     }
 
-    /// The rest of a log of `text` after a run has resumed at so many rounds and transmissions.
+    /// The rest of a log of `text` after a run has resumed at this number of rounds and transmissions.
     fn left(text: &str, rounds: u64, transmissions: u64, seal: Option<&LogSeal>) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rounds.csv");

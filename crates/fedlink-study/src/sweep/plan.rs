@@ -26,8 +26,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Loads the data and builds every curve once, so that a curve that cannot run is an error before
-    /// anything runs.
+    /// Loads the data and builds every curve once, so that a curve that cannot run is an error before the
+    /// first run.
     pub fn new(sweep: Sweep, folders: &[PathBuf]) -> Result<Self, Error> {
         let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
         let (mut needs, mut files, mut data) = (Vec::new(), Vec::new(), DataFacts::new());

@@ -287,7 +287,7 @@ impl RunFiles {
         remove(disk, &self.progress())
     }
 
-    /// Removes the files of a process that was killed after it had written the numbers of the run; nothing if
+    /// Removes the files of a process that was killed after it had written the numbers of the run; no file if
     /// another process holds the lock of the run.
     pub fn sweep_done(&self, disk: &dyn Disk) -> Result<(), Error> {
         let partial = ENDINGS.iter().filter(|ending| ending.ends_with(".partial"));

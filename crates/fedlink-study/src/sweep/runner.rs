@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 /// The fewest runs at a time, so that curves appear side by side even on a single core.
 const SIDE_BY_SIDE: usize = 4;
-/// Time between two looks at a run that another process computes.
+/// The interval between two checks of a run that another process computes.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Time between two writes of the progress file.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
@@ -81,7 +81,7 @@ pub fn side_by_side(threads: usize, runs: usize) -> usize {
 }
 
 impl<'a> Runner<'a> {
-    /// A runner that saves every 100 rounds, logs nothing, has no observer and does not stop early.
+    /// A runner that saves every 100 rounds, has no log and no observer, and does not stop early.
     pub fn new(plan: &'a Plan, folder: &'a Path, pool: &'a rayon::ThreadPool) -> Self {
         Self {
             plan,
@@ -164,7 +164,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folder of a sweep and the folder of its runs as they are when the runs begin.
+/// The folder of a sweep and the folder of its runs at the time when the runs begin.
 struct Place {
     folder: PathBuf,
     identities: Vec<(PathBuf, (u64, u64))>,
@@ -249,7 +249,7 @@ impl Execution<'_> {
         }
         files.sweep(self.disk)?;
         let done = self.compute(index, run, &files);
-        // Nothing more is done to a folder that is no longer that of this sweep.
+        // A folder that is no longer that of this sweep is not changed.
         self.place.check()?;
         let _ = std::fs::remove_file(files.progress());
         if let Err(error) = &done {
@@ -416,7 +416,7 @@ impl Execution<'_> {
         log: Option<&mut RoundLog>,
     ) -> Result<(), Error> {
         self.place.check()?;
-        // The log and its seal first: a checkpoint never knows of rounds that the log lacks.
+        // The log and its seal first: a checkpoint never contains rounds that the log lacks.
         if let Some(seal) = log.map_or(Ok(None), RoundLog::sync)? {
             files.note_seal(self.disk, self.runner.log_rounds, simulation.rounds_done(), seal)?;
         }

@@ -1,5 +1,5 @@
-//! The texts of custom parts in a folder, `parts/NAME/FILE`: what decides what a part does, so that runs of
-//! another text are not mixed with those that are there.
+//! The texts of custom parts in a folder, `parts/NAME/FILE`. They determine the behavior of a part, so that
+//! runs of other texts are not mixed with those that are there.
 
 use crate::error::Error;
 use crate::experiment::Sweep;
@@ -42,7 +42,7 @@ fn noted(config: &str) -> BTreeMap<String, String> {
 }
 
 /// Checks that the parts whose texts `folder` stores are those of `parts`, as far as they are given and
-/// `config`, its configuration, notes them. The error names what differs.
+/// `config`, its configuration, notes them. The error names the differences.
 pub(super) fn check_parts(folder: &Path, config: &str, parts: &Parts) -> Result<(), Error> {
     let noted = noted(config);
     for (name, origin) in parts.origins() {

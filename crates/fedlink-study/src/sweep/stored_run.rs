@@ -181,7 +181,7 @@ impl StoredRun {
     }
 }
 
-/// The fields of an outcome by name, as they are stored.
+/// The stored fields of an outcome, by name.
 pub(super) fn outcome_fields(outcome: &Outcome) -> Map<String, Value> {
     match serde_json::to_value(outcome) {
         Ok(Value::Object(fields)) => fields,

@@ -51,7 +51,7 @@ impl Irreproducible {
     }
 }
 
-/// The file with the runs that were not the same, in a folder whose sweep was made all the same.
+/// The file with the runs that were not the same, in a folder whose sweep was made nevertheless.
 const FILE: &str = "parts/nondeterministic.txt";
 
 /// The most bytes of that file.

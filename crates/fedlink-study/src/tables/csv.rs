@@ -65,8 +65,8 @@ pub fn csv(results: &[CurveResult]) -> Result<Vec<u8>, Error> {
     writer.into_inner().map_err(|error| Error::Table(error.to_string()))
 }
 
-/// A text as a field of a table. A spreadsheet would compute a text that begins as a formula, so that an
-/// apostrophe precedes it; numbers stay as they are.
+/// A text as a field of a table. A spreadsheet would evaluate a text that begins like a formula, so an
+/// apostrophe precedes it; numbers do not change.
 pub fn guarded(text: &str) -> Cow<'_, str> {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && text.parse::<f64>().is_err();
     if is_formula { format!("'{text}").into() } else { text.into() }

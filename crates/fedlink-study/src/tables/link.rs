@@ -118,7 +118,7 @@ pub fn cell_positions(cell: &Cell) -> (Vec<(f64, f64)>, Vec<f64>) {
     (devices.clone().map(position).collect(), devices.map(|device| cell.gain_db(0, device)).collect())
 }
 
-/// The SNR in decibels of the devices of each group if they are scheduled, as the server knows it, sampled
+/// The SNR in decibels of the devices of each group if they are scheduled, by the server's knowledge, sampled
 /// over the first rounds; `groups` has the group of each device. Rounds in which a device cannot transmit are
 /// left out.
 fn sampled_snrs(radio: &Radio, rounds: u64, groups: &[usize]) -> Vec<Vec<f64>> {

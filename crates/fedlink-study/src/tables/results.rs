@@ -292,7 +292,7 @@ pub struct DeviceUse {
 }
 
 impl CurveResult {
-    /// The curve's value of a swept key, as it is written.
+    /// The text of the curve's value of a swept key.
     pub fn swept(&self, key: &str) -> &str {
         self.keys.iter().find(|(own, _)| own == key).map_or("", |(_, value)| value)
     }

@@ -116,7 +116,7 @@ fn a_policy_sees_reported_losses_and_the_times_at_which_devices_were_scheduled()
     assert_eq!(outcome.scheduled, [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2]);
 }
 
-/// Sends all entries unchanged if the budget holds 32 bits for each, else nothing.
+/// Sends all entries unchanged if the budget holds 32 bits for each, otherwise nothing.
 struct Whole;
 
 impl Compressor for Whole {

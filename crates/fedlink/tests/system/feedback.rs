@@ -42,7 +42,7 @@ fn runs_resume_and_repeat_to_the_bit_with_every_kind() {
     }
 }
 
-/// A server and its nodes, which know messages only.
+/// A server and its nodes, which communicate by messages only.
 struct Nodes {
     server: Server,
     devices: Vec<Device>,

@@ -124,7 +124,7 @@ fn writable(entry: &Entry, folders: &[PathBuf]) -> anyhow::Result<PathBuf> {
     Err(MachineFault(problem).into())
 }
 
-/// Keeps other processes from fetching into the folder, as long as the value lives.
+/// Keeps other processes from fetching into the folder, for the lifetime of the value.
 fn lock(folder: &Path) -> anyhow::Result<Option<File>> {
     // A folder can be opened, and so locked without a file of its own, on Unix only.
     if !cfg!(unix) {
@@ -135,7 +135,7 @@ fn lock(folder: &Path) -> anyhow::Result<Option<File>> {
         Err(TryLockError::WouldBlock) => {
             bail!("another fedlink is fetching into {}; wait for it to end", folder.display())
         }
-        // Some network file systems know no locks.
+        // Some network file systems have no locks.
         Err(TryLockError::Error(_)) => Ok(None),
         Ok(()) => Ok(Some(file)),
     }

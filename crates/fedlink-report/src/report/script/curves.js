@@ -1,4 +1,4 @@
-// Accuracy and loss, and what the link carried: charts that share the chosen curves and axis.
+// Accuracy and loss, and the bits that the link carried: charts that share the chosen curves and axis.
 
 /** A key with more values has no button for each. */
 const MAX_BUTTONS = 12;

@@ -113,8 +113,8 @@ fn a_foreign_file_in_a_folder_is_not_overwritten() {
     folder.write("results.csv", "2").unwrap();
     assert_eq!(fs::read(target.join("results.tex")).unwrap(), b"precious");
     assert_eq!((fs::read(&plot).unwrap(), fs::read_dir(&plots).unwrap().count()), (b"precious".to_vec(), 1));
-    // A folder of a version that kept no list.
-    // Without the list nothing is known to be fedlink's, not even a table.
+    // A folder of a version that kept no list. Without the list no file, not even a table, is known to be
+    // fedlink's.
     fs::remove_file(target.join(FILES)).unwrap();
     let folder = OutputFolder::open(&target).unwrap();
     drop(folder.lock().unwrap());

@@ -210,7 +210,7 @@ impl BoundExperiment {
         OriginalSection { rounds: rounds.unwrap_or(0), draws: draws.unwrap_or(0) }
     }
 
-    /// Whether it is shorter than its own file says, and how.
+    /// Whether and in what it is shorter than its own file.
     pub fn shortened(&self) -> Option<Shortened> {
         let (now, own) = (self.length(), self.original);
         let original = Original { rounds: own.rounds, seeds: own.draws, quick: false };
