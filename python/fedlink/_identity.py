@@ -211,7 +211,9 @@ class _Walk:
         if shown and " at 0x" not in shown and "..." not in shown and len(shown) <= _LONGEST:
             return shown
         name = _name_of(cls)
-        problem = f"{where} is an object of {name}, and no text states all that it holds in every process alike"
+        problem = (
+            f"{where} is an object of {name}, and no text states all that it holds in every process alike"
+        )
         remedy = "pass numbers, text, arrays or an object of a class of yours in its place"
         return self._fail(f"{problem}; {remedy}", f"an object of {name} that is not described")
 

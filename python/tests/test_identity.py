@@ -1,4 +1,4 @@
-"""The identity of custom parts: what decides what a part does is recorded, and compared on resume and merge."""
+"""The identity of custom parts: the texts of a part are recorded, and compared on resume and merge."""
 
 import functools
 import importlib
@@ -84,7 +84,10 @@ def run(part, out, **options):
 
 
 CHANGES = [
-    ({"helpers": HELPERS.replace("norms +", "norms -")}, r"helpers\.py, line 6: .*norms \+.* there, .*norms -"),
+    (
+        {"helpers": HELPERS.replace("norms +", "norms -")},
+        r"helpers\.py, line 6: .*norms \+.* there, .*norms -",
+    ),
     ({"deeper": "GAIN = 2.0\n"}, r"deeper\.py, line 1: `GAIN = 1\.0` there, `GAIN = 2\.0` here"),
     ({"mine": MINE.replace("SCALE = 1.0", "SCALE = 4.0")}, r"mine\.py, line 6: `SCALE = 1\.0` there"),
     ({"mine": MINE.replace("argsort(-score", "argsort(score")}, r"mine\.py, line 11: .*argsort\(-score"),
@@ -95,7 +98,7 @@ CHANGES = [
 @pytest.mark.parametrize(
     "changed, named", CHANGES, ids=["helper", "helper-of-helper", "constant", "base", "default"]
 )
-def test_resuming_or_merging_with_changed_code_is_refused_with_what_differs(mine, tmp_path, changed, named):
+def test_resuming_or_merging_with_changed_code_is_refused_with_the_changes(mine, tmp_path, changed, named):
     out = tmp_path / "out"
     first = run(mine().NormAge, out)
     other = mine(**changed).NormAge
@@ -182,7 +185,7 @@ def test_a_module_that_changed_after_it_was_loaded_is_refused(mine, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_argument_that_no_text_describes_is_refused_with_what_to_do(mine, tmp_path):
+def test_an_argument_that_no_text_describes_is_refused_with_the_remedy(mine, tmp_path):
     part = mine().NormAge
     lock = __import__("threading").Lock()
     named = r"parts\['na'\]: .*argument.*lock, and no text states all that it holds.*pass numbers"
@@ -212,9 +215,9 @@ class Rule:
 
 def test_every_kind_of_argument_has_its_own_text():
     values = [
-        None, True, 1, 1.0, "1", (1,), [1], {1}, {"a": 1}, {"a": 2}, b"x", np.ones(3), np.ones(4), np.zeros(3),
-        np.ones(3, np.float32), np.float64(1.5), Rule(1), Rule(2), Rule([np.ones(2)]), np.sort, sorted, Rule,
-        functools.partial(Rule, 3), lambda x: x + 1, lambda x: x + 2, Rule(1).__init__,
+        None, True, 1, 1.0, "1", (1,), [1], {1}, {"a": 1}, {"a": 2}, b"x", np.ones(3), np.ones(4),
+        np.zeros(3), np.ones(3, np.float32), np.float64(1.5), Rule(1), Rule(2), Rule([np.ones(2)]),
+        np.sort, sorted, Rule, functools.partial(Rule, 3), lambda x: x + 1, lambda x: x + 2, Rule(1).__init__,
         np.random.default_rng(1), np.random.default_rng(2),
     ]  # fmt: skip
     found = [digest(texts(functools.partial(Plain, value), Plain)) for value in values]
@@ -321,7 +324,7 @@ def test_a_part_that_is_not_the_same_in_every_run_is_refused_before_anything_is_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_sweep_that_is_made_all_the_same_says_so(tmp_path):
+def test_a_sweep_that_is_made_nevertheless_records_it(tmp_path):
     out = tmp_path / "out"
     with pytest.warns(RuntimeWarning, match="custom part noise is not the same in every run"):
         study = fedlink.run(NOISE, parts={"noise": Noise}, out=out, nondeterministic=True, progress=False)
@@ -362,7 +365,7 @@ def test_state_outside_an_object_and_asks_that_differ_between_runs_are_found(tmp
             fedlink.run(settings, parts={"part": part}, out=tmp_path / "out", progress=False)
 
 
-def test_a_policy_that_never_schedules_anybody_is_warned_of(small):
+def test_a_policy_that_never_schedules_a_device_triggers_a_warning(small):
     class Nobody(fedlink.Policy):
         def select(self, view, reports):
             return [], []

@@ -75,7 +75,7 @@ def test_a_part_is_called_by_its_class_or_by_the_name_given(small):
     assert "custom" not in fedlink.simulate(small).config
 
 
-def test_a_name_of_the_library_or_one_that_cannot_stand_in_a_file_is_refused(small):
+def test_a_name_of_the_library_or_one_that_a_file_cannot_have_is_refused(small):
     class Random(PythonBn2):
         pass
 
@@ -556,23 +556,23 @@ def comes_out(call):
 
 
 @pytest.mark.parametrize("method", ["candidates", "asks", "select", "observe", "__init__"])
-def test_an_exception_in_a_policy_comes_out_with_its_traceback(small, method):
+def test_an_exception_in_a_policy_is_raised_with_its_traceback(small, method):
     policy = type("Policy", (PythonBn2,), {method: broken})
     comes_out(lambda: fedlink.simulate(small, policy=policy))
 
 
 @pytest.mark.parametrize("policy", ["bc", "bn2-c"])
-def test_an_exception_in_a_compressor_comes_out_with_its_traceback(small, policy):
+def test_an_exception_in_a_compressor_is_raised_with_its_traceback(small, policy):
     compressor = type("Compressor", (PythonDsgd,), {"encode": broken})
     comes_out(lambda: fedlink.simulate({**small, "schedule.policy": policy}, compressor=compressor))
 
 
-def test_an_exception_in_a_fading_law_comes_out_with_its_traceback(small):
+def test_an_exception_in_a_fading_law_is_raised_with_its_traceback(small):
     comes_out(lambda: fedlink.simulate(small, fading=type("F", (fedlink.Fading,), {"gain": broken})))
 
 
 @pytest.mark.parametrize("method", ["theta0", "train", "evaluate", "samples"])
-def test_an_exception_in_a_task_comes_out_with_its_traceback(small, method):
+def test_an_exception_in_a_task_is_raised_with_its_traceback(small, method):
     task = type("Task", (SystemTask,), {method: broken})(fedlink.System(small))
     comes_out(lambda: fedlink.simulate({**small, "learn.aggregate": "by-size"}, task=task))
 

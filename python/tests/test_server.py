@@ -275,7 +275,7 @@ def test_a_device_goes_on_in_another_process(config):
         device.report([], np.ones(3, np.float32), 0.5, 900.0, 3, 1)
 
 
-def test_a_device_that_has_lost_its_state_says_so(config):
+def test_a_device_that_has_lost_its_state_reports_it(config):
     device = fedlink.Device({**config, "compress.feedback": "ef21"})
     assert device.report([], update_of(1), 0.5, 900.0, 4, 1, acknowledged=3).lost_state
     assert not device.report([], update_of(1), 0.5, 900.0, 4, 1, acknowledged=0).lost_state
@@ -325,7 +325,7 @@ def test_an_outcome_is_that_of_a_simulation(config):
     assert server.rounds_to_do == 4 and server.asks == ["norm"] and server.warnings == []
 
 
-def test_low_rank_sends_outer_products_of_the_layers_that_it_is_told():
+def test_low_rank_sends_outer_products_of_the_given_layers():
     config = {
         "data.devices": 2,
         "schedule.policy": "bc",

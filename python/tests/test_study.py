@@ -251,7 +251,7 @@ def test_an_impossible_study_is_refused(tmp_path, call, kind, reason):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_exception_in_a_part_ends_the_sweep_and_comes_out_as_it_is(
+def test_an_exception_in_a_part_ends_the_sweep_and_is_raised_unchanged(
     tmp_path, proportional_fair, monkeypatch
 ):
     class Broken(proportional_fair):

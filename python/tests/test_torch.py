@@ -145,7 +145,7 @@ def test_an_impossible_task_is_refused():
         fedlink.torch.Task(lambda: factory().double(), blobs(1, 5, 1), local_training, evaluate)
 
 
-def test_an_exception_in_local_training_comes_out_as_it_is():
+def test_an_exception_in_local_training_is_raised_unchanged():
     def broken(model, dataset):
         raise KeyError("on purpose")
 

@@ -211,7 +211,7 @@ def stubborn(model, dataset):
     raise Stubborn("on", "purpose")
 
 
-def test_an_exception_in_a_worker_comes_out_and_names_device_and_round():
+def test_an_exception_in_a_worker_is_raised_and_names_device_and_round():
     sets = blobs(3, 60, 1) + blobs(1, 33, 2) + blobs(2, 60, 3)
     one = task(factory, fails_on_three, sets, workers=2, multiprocessing_context="fork")
     with pytest.raises(KeyError, match="on purpose") as caught:

@@ -58,8 +58,8 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
             "choose another folder, or remove the stored run if you trust the new one"
         }
         Error::NotDeterministic(_) => {
-            "take random numbers from view.rng() or the argument rng, keep nothing outside the object, or add \
-             --nondeterministic to run all the same"
+            "take random numbers from view.rng() or the argument rng, keep nothing outside the object, or \
+             add --nondeterministic to run all the same"
         }
         Error::ClaimsNothing(_) => "add [claims] to its config.toml or name a file by --claims",
         _ => return None,

@@ -107,7 +107,7 @@ def broken(*_):
 
 
 @pytest.mark.parametrize("method", ["candidates", "asks", "select"])
-def test_an_exception_in_a_policy_comes_out_as_it_is(method):
+def test_an_exception_in_a_policy_is_raised_unchanged(method):
     with pytest.raises(Broken, match="on purpose"):
         run(type("Policy", (ByCompressedNorm,), {method: broken}), grid_of())
 

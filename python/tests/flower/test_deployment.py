@@ -59,7 +59,7 @@ def simulated(rounds: int, **change) -> fedlink.Result:
     return fedlink.simulate(task.config(settings | {"rounds": rounds} | change), progress=False)
 
 
-def check_that_it_is_what_simulate_computes(out: Path, result: dict, rounds: int, **change) -> None:
+def check_that_it_equals_simulate(out: Path, result: dict, rounds: int, **change) -> None:
     reference = simulated(rounds, **change)
     scheduled = [
         (record["round"], node["device"])
@@ -81,7 +81,7 @@ def test_training_over_tls_reaches_the_stated_accuracy_and_the_model_of_simulate
     result = federation.result(
         federation.run(EXAMPLE, "train", rounds=ROUNDS, timeout=600, out=str(out)), out
     )
-    check_that_it_is_what_simulate_computes(out, result, ROUNDS)
+    check_that_it_equals_simulate(out, result, ROUNDS)
     assert result["accuracy"][str(ROUNDS)] >= STATED_ACCURACY
 
     # The uploads of each node, by the nodes' own logs: a hello and a report are a few numbers, payloads are
@@ -183,10 +183,10 @@ def test_flowers_simulation_runtime_computes_the_same(simulation, tmp_path, poli
         out=str(out),
         **change,
     )
-    check_that_it_is_what_simulate_computes(out, simulation.result(process, out), 3, **change)
+    check_that_it_equals_simulate(out, simulation.result(process, out), 3, **change)
 
 
-def test_the_quick_start_runs_as_it_stands_in_the_page(tmp_path):
+def test_the_quick_start_runs_as_printed_in_the_page(tmp_path):
     section = PAGE.read_text(encoding="utf-8").split("## Quick start")[1].split("\n## ")[0]
     script = "\n".join(re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S))
     # Only the ports, which may be taken, the number of rounds and the patience are others.

@@ -364,7 +364,7 @@ def test_the_reference_schedules_every_node_and_sends_updates_whole():
     assert [node.entries for node in strategy.records[0].having(Outcome.SENT)] == [DIM] * DEVICES
 
 
-def test_only_nodes_that_have_an_evaluation_function_are_asked():
+def test_only_nodes_with_an_evaluation_function_receive_requests():
     def evaluate(message, context):
         return Message(
             RecordDict({"metrics": MetricRecord({"num-examples": 1, "loss": 2.0})}), reply_to=message

@@ -18,7 +18,7 @@ from fedlink.flower import Outcome, SimulatedUplink, UpdateAwareClientApp, Updat
 ROUNDS, DEVICES, SYMBOLS, SEED = 6, 6, 600, 11
 
 
-def check_that_nodes_compute_what_simulate_computes(
+def check_that_nodes_compute_as_simulate(
     k, whole=False, policy=None, compressor=None, symbols=SYMBOLS, **keys
 ):
     """``policy`` and ``compressor``: names, or custom parts; ``keys``: further ones of the configuration."""
@@ -90,13 +90,13 @@ def check_that_nodes_compute_what_simulate_computes(
 )
 def test_nodes_compute_the_same_as_simulate(policy, k, whole):
     keys = {"schedule__bc-bn2__kc": 4} if policy == "bc-bn2" else {}
-    check_that_nodes_compute_what_simulate_computes(k, whole, policy, **keys)
+    check_that_nodes_compute_as_simulate(k, whole, policy, **keys)
 
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("policy", ["round-robin", "random"])
 def test_policies_with_state_or_randomness_do_too(policy, k):
-    check_that_nodes_compute_what_simulate_computes(k, policy=policy)
+    check_that_nodes_compute_as_simulate(k, policy=policy)
 
 
 @pytest.mark.parametrize("budget", ["formula", "wire"])
@@ -106,7 +106,7 @@ def test_policies_with_state_or_randomness_do_too(policy, k):
 def test_every_scheme_does_too(scheme, budget):
     # The coarsest update of QSGD takes some thousand bits.
     symbols = 5000 if scheme == "qsgd" else SYMBOLS
-    check_that_nodes_compute_what_simulate_computes(
+    check_that_nodes_compute_as_simulate(
         2, policy="bn2-c", symbols=symbols, compress__scheme=scheme, compress__budget=budget
     )
 
@@ -125,14 +125,14 @@ def test_the_registry_has_the_rules_of_error_feedback():
 
 @pytest.mark.parametrize("feedback", registered("feedbacks"))
 def test_every_rule_of_error_feedback_does_too(feedback):
-    check_that_nodes_compute_what_simulate_computes(
+    check_that_nodes_compute_as_simulate(
         2, policy="bn2", compress__feedback=feedback, compress__scheme="stc"
     )
 
 
 @pytest.mark.parametrize("feedback", ["scheduled", "decay", "momentum", "ef21"])
 def test_error_feedback_does_too_where_only_the_scheduled_train(feedback):
-    check_that_nodes_compute_what_simulate_computes(
+    check_that_nodes_compute_as_simulate(
         2, policy="round-robin", compress__feedback=feedback, compress__scheme="stc"
     )
 
@@ -140,7 +140,7 @@ def test_error_feedback_does_too_where_only_the_scheduled_train(feedback):
 @pytest.mark.parametrize("aggregate", ["by-size", "median", "trimmed-mean"])
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum"])
 def test_aggregation_rules_and_server_optimizers_do_too(aggregate, optimizer):
-    check_that_nodes_compute_what_simulate_computes(
+    check_that_nodes_compute_as_simulate(
         3,
         policy="random",
         learn__aggregate=aggregate,
@@ -154,8 +154,8 @@ def test_aggregation_rules_and_server_optimizers_do_too(aggregate, optimizer):
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("custom", CUSTOM, ids=lambda custom: custom.__name__)
 def test_custom_policies_do_too(custom, k):
-    check_that_nodes_compute_what_simulate_computes(k, policy=custom)
+    check_that_nodes_compute_as_simulate(k, policy=custom)
 
 
 def test_a_custom_compressor_does_too():
-    check_that_nodes_compute_what_simulate_computes(2, policy="bn2", compressor=EveryThird)
+    check_that_nodes_compute_as_simulate(2, policy="bn2", compressor=EveryThird)

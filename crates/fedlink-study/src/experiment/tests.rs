@@ -344,7 +344,7 @@ fn a_sweep_larger_than_any_memory_is_refused_at_once() {
 }
 
 #[test]
-fn a_key_of_many_parts_is_unknown_however_many() {
+fn a_key_of_many_parts_is_unknown_at_any_number() {
     let mut experiment = Experiment::parse("x", "[custom]\nmine = \"here\"\n").unwrap();
     experiment.set("schedule.mine.x", "1").unwrap();
     for depth in [4, 100_000] {

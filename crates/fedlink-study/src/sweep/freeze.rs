@@ -142,8 +142,8 @@ pub fn frozen_source(folder: &Path) -> Result<Option<Source>, Error> {
     Ok(Some(Source { given, name, text }))
 }
 
-/// The sweep in `folder`, whose custom parts are among `parts` or unknown. It is an error if there is none, or
-/// if a part of that name has another origin there.
+/// The sweep in `folder`, whose custom parts are among `parts` or unknown. It is an error if there is none,
+/// or if a part of that name has another origin there.
 pub fn frozen(folder: &Path, parts: &Parts) -> Result<Sweep, Error> {
     let source = frozen_source(folder)?.ok_or_else(|| Error::NoExperiment(folder.into()))?;
     check_parts(folder, &source.text, parts)?;

@@ -324,7 +324,7 @@ pub enum Genie {
 }
 
 /// Refuses a run of a policy that schedules all devices with a K that is not M.
-fn everybody_fits(policy: &str, scope: &Scope) -> Result<(), ConfigError> {
+fn all_devices_fit(policy: &str, scope: &Scope) -> Result<(), ConfigError> {
     let Scope { k, devices, .. } = *scope;
     if k == devices {
         return Ok(());

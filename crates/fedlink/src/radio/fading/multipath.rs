@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outdated_gain_loses_as_often_as_the_closed_form_says() {
+    fn an_outdated_gain_loses_as_often_as_in_the_closed_form() {
         // P(g < b·ĝ) = ½(1 − (1−b)/√((1−b)² + 4b(1−ρ²))) with ĝ of correlation ρ = J₀(2πf·δ).
         let (hertz, frozen) =
             (10.0, [(0.9, 0.5, 0.185_029_605_825_643_93), (0.99, 0.8, 0.189_435_003_125_029_37)]);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registered_law_keeps_its_draws_unless_something_else_is_asked_for() {
+    fn the_registered_law_keeps_its_draws_unless_an_option_is_set() {
         let build = |propagation: &Propagation| {
             let scope = Scope { seed: 7, ..Scope::default() };
             gains(&*ENTRY.build(&toml::Table::new(), &scope, propagation).unwrap(), 3, 40)

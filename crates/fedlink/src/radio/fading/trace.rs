@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_by_rounds_ends_as_asked() {
+    fn a_trace_by_rounds_ends_by_its_rule() {
         let file = "1,5\n2,6\n3,7\n";
         let plain = Propagation::default();
         let wrap = make(file, End::Wrap, &scope(2, 9), &plain).unwrap();

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_granted_are_lost_with_the_probability_asked_for_and_fewer_less_often() {
+    fn the_granted_bits_are_lost_with_the_target_probability_and_fewer_less_often() {
         for error in [0.3, 1e-3, 1e-6] {
             let rate = FiniteBlocklength::new(error);
             let bits = rate.bits(4.0, 500.0);

@@ -3,7 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::schedule::{Bias, Policy, Selection, Trains, View, everybody_fits};
+use crate::schedule::{Bias, Policy, Selection, Trains, View, all_devices_fit};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<All>();
@@ -23,7 +23,7 @@ impl PartConfig for All {
     const FAMILY: &'static str = "reference";
 
     fn fits(&self, scope: &Scope) -> Result<(), ConfigError> {
-        everybody_fits(Self::NAME, scope)
+        all_devices_fit(Self::NAME, scope)
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -174,7 +174,8 @@ mod tests {
             let chosen = made.candidates(view);
             made.select(view, &Reports::new(chosen, 0, vec![]))
         });
-        let got: Vec<(u32, Weight)> = schedule.picks.iter().map(|pick| (pick.device.0, pick.weight)).collect();
+        let picks = schedule.picks.iter();
+        let got: Vec<(u32, Weight)> = picks.map(|pick| (pick.device.0, pick.weight)).collect();
         assert_eq!(got, [(1, Weight::Own(11.0 / 24.0)), (3, Weight::Own(13.0 / 24.0))]);
         // By labels alone.
         let config = DataAwareConfig { size: 0.0, age: 0.0, ..DataAwareConfig::default() };

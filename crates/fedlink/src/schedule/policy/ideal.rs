@@ -5,7 +5,7 @@ use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::Target;
 use crate::schedule::{
-    Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, everybody_fits,
+    Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, all_devices_fit,
 };
 
 /// The entry of this policy.
@@ -34,7 +34,7 @@ impl PartConfig for Ideal {
     const FAMILY: &'static str = "reference";
 
     fn fits(&self, scope: &Scope) -> Result<(), ConfigError> {
-        everybody_fits(Self::NAME, scope)
+        all_devices_fit(Self::NAME, scope)
     }
 
     fn build(self, _: &Scope, (): &()) -> Result<Box<dyn Policy>, ConfigError> {

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_updates_count_is_unbiased_over_the_draws() {
+    fn the_weights_of_updates_are_unbiased_over_the_draws() {
         let bench = Bench::with_gains(&[1.0, 5.0, 0.2, 3.0], 2);
         let norms = [1.0f32, 2.0, 3.0, 0.7];
         let rounds = 40_000u64;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_updates_count_is_unbiased_over_the_draws() {
+    fn the_weights_of_updates_are_unbiased_over_the_draws() {
         // Σ weight over many rounds: each device counts 1/M on average.
         let bench = Bench::new(6, 2);
         let norms = [1.0f32, 2.0, 3.0, 4.0, 0.5, 7.0];

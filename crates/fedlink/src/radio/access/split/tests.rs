@@ -27,7 +27,7 @@ fn shares_of_a_band_are_those_of_the_lambert_function() {
 
 proptest! {
     #[test]
-    fn a_share_carries_the_bits_that_it_was_asked_for(snr_db in -40.0..80.0f64, part in 1e-9..0.999f64) {
+    fn a_share_carries_the_requested_bits(snr_db in -40.0..80.0f64, part in 1e-9..0.999f64) {
         let snr = f64::powf(10.0, snr_db / 10.0);
         let bits = part * snr * std::f64::consts::LOG2_E;
         let x = spread_share(snr, bits);
