@@ -285,7 +285,7 @@ def test_the_runs_of_an_experiment_have_their_costs(tmp_path):
 
 
 class Flat(fedlink.Fading):
-    """The same gain for all, over as many antennas as asked for."""
+    """The same gain for all, over this number of antennas."""
 
     def __init__(self, antennas=1):
         self.antennas = antennas

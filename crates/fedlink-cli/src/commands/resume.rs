@@ -55,8 +55,9 @@ mod tests {
     #[test]
     fn options_that_affect_the_results_are_repeated() {
         assert_eq!(resumed(&[]), "fedlink run demo --out out --resume");
-        let all = "my.toml --quick --nondeterministic --keep-state --log-rounds=all --latex --set schedule.k=2 \
-                   --seeds 3 --parts a.py --threads 4 --data-dir data --checkpoint-every 7 --out out";
+        let all = "my.toml --quick --nondeterministic --keep-state --log-rounds=all --latex \
+                   --set schedule.k=2 --seeds 3 --parts a.py --threads 4 --data-dir data \
+                   --checkpoint-every 7 --out out";
         let words: Vec<&str> = all.split_whitespace().collect();
         assert_eq!(resumed(&words), format!("fedlink run {all} --resume"));
         // Options of the display are left out; a share is repeated as it was.
