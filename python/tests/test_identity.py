@@ -332,7 +332,7 @@ def test_a_sweep_that_is_made_nevertheless_records_it(tmp_path):
     assert "noise" in (out / "parts" / "nondeterministic.txt").read_text()
     notes = json.loads((out / "manifest.json").read_text())["notes"]
     assert any("is not the same in every run" in note for note in notes)
-    # Whoever puts the folder together again is told it too.
+    # A later merge of the folder prints the note too.
     assert "is not the same in every run" in fedlink.merge(out, parts={"noise": Noise}).text
 
 

@@ -262,7 +262,7 @@ def test_an_exception_in_a_part_ends_the_sweep_and_is_raised_unchanged(
             if record.round == 4 and "FEDLINK_BROKEN" in os.environ:
                 raise KeyError("on purpose")
 
-    # What the code of a part reads of Python would be part of its identity.
+    # A variable of the environment is not a part of the identity, unlike names that the code reads.
     monkeypatch.setenv("FEDLINK_BROKEN", "1")
     options = {
         "parts": {"broken": Broken},
