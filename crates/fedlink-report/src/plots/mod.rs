@@ -126,14 +126,17 @@ pub(crate) fn small_multiples(name: &str, results: &[CurveResult]) -> Vec<(Strin
     let keys = distinct(results.iter().flat_map(|curve| &curve.keys).map(|(key, _)| key));
     let mut charts = Vec::new();
     for key in keys.into_iter().filter(|key| **key != colors.key) {
-        let values = distinct(results.iter().map(|curve| curve.swept(key)));
+        let mut values = distinct(results.iter().map(|curve| curve.swept(key)));
+        // A curve without the key is in every panel, as a reference.
+        values.retain(|value| !value.is_empty());
         if values.len() < 2 {
             continue;
         }
         let legend = panel_legend(results, &colors, key);
         let short = key.rsplit('.').next().unwrap_or(key);
         let panel = |value: &&str| {
-            let of_value = results.iter().zip(&legend).filter(|(curve, _)| curve.swept(key) == *value);
+            let of_value =
+                results.iter().zip(&legend).filter(|(curve, _)| [value, ""].contains(&curve.swept(key)));
             let curves = of_value.map(|(curve, entry)| line(curve, entry, Across::Rounds, Up::Accuracy));
             (format!("{short} = {value}"), curves.collect())
         };

@@ -26,7 +26,8 @@ pub fn panels(results: &[CurveResult]) -> Vec<Panel> {
     let name = |key| if namesakes(key) > 1 { key } else { last_part(key) };
     let panel = |(key, value)| Panel {
         name: format!("{}={value}", name(key)),
-        curves: (0..results.len()).filter(|&i| results[i].swept(key) == value).collect(),
+        // A curve without the key is in every panel of it, as a reference.
+        curves: (0..results.len()).filter(|&i| [value, ""].contains(&results[i].swept(key))).collect(),
     };
     let pairs = keys.iter().flat_map(|(key, values)| values.iter().map(move |value| (*key, *value)));
     pairs.map(panel).filter(|panel| panel.curves.len() > 1).collect()

@@ -176,10 +176,10 @@ impl<'a> Curves<'a> {
         }
     }
 
-    /// The curves that `selector` fits; at least one.
+    /// The curves that `selector` fits; at least one. If none has all the keys that it gives a value, curves fit
+    /// that lack some of them: a key of a part that a curve does not choose cannot differ from a value.
     pub fn select(&self, selector: &'a Selector) -> Result<Selection<'a>, String> {
-        let (mut fixed, mut listed) = (Vec::new(), Vec::new());
-        let mut curves: Vec<usize> = (0..self.curves.len()).collect();
+        let (mut fixed, mut listed, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         for term in &selector.terms {
             let name = term.name.as_deref().unwrap_or(self.leading());
             let Some(key) = self.key(name)? else {
@@ -189,24 +189,33 @@ impl<'a> Curves<'a> {
                 return Err(format!("{:?} gives {key} two values", selector.text));
             }
             fixed.push(key);
-            let has =
-                |curve: usize, value: &str| self.value(curve, key).is_some_and(|own| same_value(own, value));
+            let is_known = |value: &str| {
+                let known = |curve| self.value(curve, key).is_some_and(|own| same_value(own, value));
+                (0..self.curves.len()).any(known)
+            };
             // A bar may be part of a value.
-            if (0..self.curves.len()).any(|curve| has(curve, &term.value)) {
-                curves.retain(|&curve| has(curve, &term.value));
+            if is_known(&term.value) {
+                wanted.push((key, vec![term.value.as_str()]));
                 continue;
             }
-            for value in term.values() {
-                if !(0..self.curves.len()).any(|curve| has(curve, value)) {
-                    let values = (0..self.curves.len()).filter_map(|curve| self.value(curve, key));
-                    let hint = nearest(value, values);
-                    let hint = hint.map_or_else(String::new, |near| format!("did you mean {near}? "));
-                    return Err(format!("no curve has {key} = {value}; {hint}{}", self.list_all()));
-                }
+            for value in term.values().filter(|value| !is_known(value)) {
+                let values = (0..self.curves.len()).filter_map(|curve| self.value(curve, key));
+                let hint = nearest(value, values);
+                let hint = hint.map_or_else(String::new, |near| format!("did you mean {near}? "));
+                return Err(format!("no curve has {key} = {value}; {hint}{}", self.list_all()));
             }
             listed.push(key);
-            curves.retain(|&curve| term.values().any(|value| has(curve, value)));
+            wanted.push((key, term.values().collect()));
         }
+        let fitting = |without: bool| -> Vec<usize> {
+            let fits = |curve: usize, key: &str, values: &[&str]| match self.value(curve, key) {
+                None => without,
+                Some(own) => values.iter().any(|value| same_value(own, value)),
+            };
+            let all = 0..self.curves.len();
+            all.filter(|&curve| wanted.iter().all(|(key, values)| fits(curve, key, values))).collect()
+        };
+        let curves = Some(fitting(false)).filter(|some| !some.is_empty()).unwrap_or_else(|| fitting(true));
         if curves.is_empty() {
             return Err(format!("no curve is {}; {}", selector.text, self.list_all()));
         }

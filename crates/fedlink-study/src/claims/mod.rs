@@ -326,7 +326,8 @@ impl Claim {
                 "compares {curves} curves with up to {widest} each, more than {MAX_PAIRS} pairs"
             ));
         }
-        let comparisons = matched(&lefts, &rights, side.others);
+        let comparisons = matched(&lefts, &rights, side.others)
+            .ok_or_else(|| format!("compares more than {MAX_PAIRS} pairs of curves"))?;
         let same_goal = side.goal == self.left.goal;
         for &(left, opponent) in &comparisons.pairs {
             if matches!(opponent, Opponent::Curve(right) if right == left) && same_goal {
@@ -350,24 +351,39 @@ impl Right {
     }
 }
 
-/// Left and right curves with the same values, in the order of the left ones, and those without a partner.
-/// With `others`, no curve is compared with itself.
-fn matched(lefts: &Grouped, rights: &Grouped, others: bool) -> Comparisons {
+/// Left and right curves with the same values, in the order of the left ones, and those without a partner. A
+/// curve that lacks a key fits every value of it. With `others`, no curve is compared with itself. None if
+/// there are more than [`MAX_PAIRS`].
+fn matched(lefts: &Grouped, rights: &Grouped, others: bool) -> Option<Comparisons> {
+    let is_whole = |values: &[Option<&str>]| values.iter().all(Option::is_some);
+    let fit = |one: &[Option<&str>], other: &[Option<&str>]| {
+        one.iter().zip(other).all(|(one, other)| one.is_none() || other.is_none() || one == other)
+    };
     let partners: BTreeMap<_, &Vec<usize>> = rights.iter().map(|(values, curves)| (values, curves)).collect();
+    let open: Vec<_> = rights.iter().filter(|(values, _)| !is_whole(values)).collect();
     let mut pairs = Vec::new();
     let mut paired = BTreeSet::new();
     for (values, group) in lefts {
+        let fitting: Vec<&Vec<usize>> = if is_whole(values) {
+            let open = open.iter().filter(|(right, _)| fit(values, right)).map(|(_, curves)| curves);
+            partners.get(values).copied().into_iter().chain(open).collect()
+        } else {
+            rights.iter().filter(|(right, _)| fit(values, right)).map(|(_, curves)| curves).collect()
+        };
         for &left in group {
-            let partners = partners.get(values).into_iter().flat_map(|curves| curves.iter());
+            let partners = fitting.iter().flat_map(|curves| curves.iter());
             for &right in partners.filter(|&&right| !(others && right == left)) {
                 pairs.push((left, Opponent::Curve(right)));
                 paired.extend([left, right]);
+            }
+            if pairs.len() > MAX_PAIRS {
+                return None;
             }
         }
     }
     let all = lefts.iter().chain(rights).flat_map(|(_, curves)| curves.iter().copied());
     let left_out: BTreeSet<usize> = all.filter(|curve| !paired.contains(curve)).collect();
-    Comparisons { pairs, left_out: left_out.into_iter().collect() }
+    Some(Comparisons { pairs, left_out: left_out.into_iter().collect() })
 }
 
 /// The runs of both sides at the seeds that both have, by seed.

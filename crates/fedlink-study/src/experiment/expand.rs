@@ -5,6 +5,7 @@ use crate::claims::CurveKeys;
 use crate::claims::{Original, Shortened, Subject, Undecidable};
 use fedlink::parts::Parts;
 use fedlink::spec::{Config, ConfigError, Spec, located, put_in};
+use std::collections::HashSet;
 use toml::{Table, Value};
 
 /// The curves and runs of an experiment. [`Experiment::expand`] makes them, once per command.
@@ -28,7 +29,8 @@ pub struct Sweep {
 pub struct Curve {
     /// The swept values that distinguish it from the other curves.
     pub label: String,
-    /// Its value of every swept key, as `section.name` and as written.
+    /// Its value of every swept key that concerns it, as `section.name` and as written. A key of a part that
+    /// it does not choose is none of its keys.
     pub keys: CurveKeys,
     /// Its runs but for the seed.
     pub spec: Spec,
@@ -74,6 +76,14 @@ pub(super) struct Combination<'a> {
     pub config: Config,
     /// The sections that rules name a key of, defaults included; rules are matched with them.
     pub resolved: Table,
+}
+
+impl Combination<'_> {
+    /// Its value of every swept key that concerns it.
+    pub fn keys(&self) -> CurveKeys {
+        let own: Swept = self.swept.iter().filter(|(key, _)| self.config.chooses(key)).copied().collect();
+        keys_of(&own)
+    }
 }
 
 /// The most rounds and the most seeds of a curve.
@@ -158,16 +168,19 @@ impl Experiment {
                 let mut table = part_of(&self.table, is_swept);
                 swept.iter().for_each(|(key, value)| put_in(&mut table, key, (*value).clone()));
                 let config = base.clone().with_sections(table)?;
-                let all = if must_resolve { &config.resolved() } else { &config };
+                let mut all = if must_resolve { config.resolved() } else { config.clone() };
+                all.drop_idle_tables();
                 let resolved = all.sections(is_ruled);
                 Ok(Combination { swept, config, resolved })
             })
             .collect()
     }
 
-    /// The curves before they are resolved, in the order of the sweep.
+    /// The curves before they are resolved, in the order of the sweep. Combinations that differ in keys of
+    /// parts that they do not choose are one curve.
     pub(super) fn drafts(&self, combinations: &[Combination]) -> Result<Vec<Draft>, ConfigError> {
         let mut curves = Vec::new();
+        let mut seen = HashSet::new();
         for Combination { swept, config, resolved } in combinations {
             if self.excluded.iter().any(|when| when.matches(resolved)) {
                 continue;
@@ -176,11 +189,19 @@ impl Experiment {
             let overridden: Vec<&(String, Value)> = rules.flat_map(|rule| &rule.set).collect();
             let mut table = config.sections(|section| overridden.iter().any(|(key, _)| is_in(key, section)));
             overridden.iter().for_each(|(key, value)| put_in(&mut table, key, value.clone()));
+            // A rule may choose another part: both choices count.
+            let chosen = config;
             let mut config = config.clone().with_sections(table)?;
+            let swept: Swept =
+                swept.iter().filter(|(key, _)| chosen.chooses(key) || config.chooses(key)).copied().collect();
+            let keys = keys_of(&swept);
+            if !seen.insert(keys.clone()) {
+                continue;
+            }
             config.drop_unused_custom();
             let words: Vec<String> = swept.iter().map(|(key, value)| describe(key, value)).collect();
             let label = if words.is_empty() { config.schedule.policy.clone() } else { words.join(" ") };
-            curves.push(Draft { label, keys: keys_of(swept), config });
+            curves.push(Draft { label, keys, config });
         }
         if curves.is_empty() {
             return Err(ConfigError::new("exclude", "leaves no curve at all"));
@@ -253,7 +274,7 @@ impl Sweep {
 }
 
 /// The swept values of a combination as text.
-pub(super) fn keys_of(swept: &Swept) -> CurveKeys {
+fn keys_of(swept: &Swept) -> CurveKeys {
     swept.iter().map(|(key, value)| ((*key).to_owned(), written(value))).collect()
 }
 

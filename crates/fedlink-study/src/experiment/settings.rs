@@ -1,6 +1,6 @@
 //! Changes of an experiment: `--set`, `--quick` and custom parts.
 
-use super::expand::keys_of;
+use super::expand::Combination;
 use super::rule::values_at;
 use super::{Experiment, is_in, nested, part_of};
 use crate::claims::{CurveKeys, Subject};
@@ -85,7 +85,7 @@ impl Experiment {
 
     /// Removes the claims and published values of curves that are gone.
     fn forget_missing_curves(&mut self) -> Result<(), ConfigError> {
-        let keys: Vec<CurveKeys> = self.swept()?.iter().map(keys_of).collect();
+        let keys: Vec<CurveKeys> = self.combinations()?.iter().map(Combination::keys).collect();
         self.claims.list.retain(|claim| claim.check(Subject::Runs, &keys).is_ok());
         self.expected.retain(|(_, expected)| expected.check(&keys).is_ok());
         Ok(())
@@ -95,14 +95,15 @@ impl Experiment {
         self.known_key(key)?;
         self.set.insert(key.to_owned());
         put_in(&mut self.table, key, value);
+        for rule in &mut self.overrides {
+            rule.set.retain(|(overridden, _)| overridden != key);
+        }
+        self.check_value(key, None)?;
         if self.sweep.iter().any(|(swept, _)| swept == key) {
             self.sweep.retain(|(swept, _)| swept != key);
             self.forget_missing_curves()?;
         }
-        for rule in &mut self.overrides {
-            rule.set.retain(|(overridden, _)| overridden != key);
-        }
-        self.check_value(key, None)
+        Ok(())
     }
 
     pub(super) fn known_key(&self, key: &str) -> Result<(), ConfigError> {

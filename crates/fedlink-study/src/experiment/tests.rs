@@ -412,3 +412,91 @@ fn defaults_that_follow_from_other_keys_are_comments_of_a_printed_configuration(
     // A value that was written stays.
     assert!(print("[learn]\nrate = 0.25\n").contains("\nrate = 0.25\n"));
 }
+
+/// Two policies of one list, one of which has a key of its own that is swept, and K.
+const FOREIGN: &str = "[sweep]\n\"schedule.policy\" = [\"random\", \"bc-bn2\"]\n\
+                       \"schedule.bc-bn2.kc\" = [10, 20]\n\"schedule.k\" = [1, 5]\n";
+
+#[test]
+fn a_key_of_a_part_that_a_curve_does_not_choose_is_no_key_of_it() {
+    let experiment = Experiment::parse("x", FOREIGN).unwrap();
+    let all = ["random k=1", "random k=5", "bc-bn2 kc=10 k=1", "bc-bn2 kc=10 k=5", "bc-bn2 kc=20 k=1"];
+    assert_eq!(labels(&experiment)[..5], all);
+    assert_eq!((labels(&experiment).len(), expand(&experiment).runs.len()), (6, 6));
+    let digests: std::collections::BTreeSet<_> = expand(&experiment)
+        .runs
+        .iter()
+        .map(|run| fedlink::spec::identity::config_digest(&run.spec))
+        .collect();
+    assert_eq!(digests.len(), 6, "no two runs are the same");
+    let keys: Vec<String> = expand(&experiment).curves[0].keys.iter().map(|(key, _)| key.clone()).collect();
+    assert_eq!(keys, ["schedule.policy", "schedule.k"]);
+    // A file that was written reads back as the same curves.
+    let again = Experiment::parse("x", &written(&experiment)).unwrap();
+    assert_eq!(labels(&again), labels(&experiment));
+    // A sweep of a key that no curve chooses makes no copies.
+    let none = "[sweep]\n\"schedule.bc-bn2.kc\" = [10, 20]\n\"schedule.policy\" = [\"bc\", \"random\"]\n";
+    assert_eq!(labels(&Experiment::parse("x", none).unwrap()), ["bc", "random"]);
+}
+
+#[test]
+fn a_key_of_a_custom_part_belongs_to_its_curves_alone() {
+    let text = "[custom]\nna = \"mine.py\"\n[sweep]\n\"schedule.policy\" = [\"random\", \"na\", \"bc\"]\n\
+                \"schedule.na.beta\" = [0.0, 0.5]\n";
+    let experiment = Experiment::parse("x", text).unwrap();
+    let sweep = experiment.expand(&custom(&["na"])).unwrap();
+    let labels: Vec<&str> = sweep.curves.iter().map(|curve| curve.label.as_str()).collect();
+    assert_eq!(labels, ["random", "na beta=0.0", "na beta=0.5", "bc"]);
+    // A rule on the key concerns the curves that choose the part, and no other.
+    let without = format!("{text}[[exclude]]\n\"schedule.na.beta\" = 0.5\n");
+    let sweep = Experiment::parse("x", &without).unwrap().expand(&custom(&["na"])).unwrap();
+    let labels: Vec<&str> = sweep.curves.iter().map(|curve| curve.label.as_str()).collect();
+    assert_eq!(labels, ["random", "na beta=0.0", "bc"]);
+}
+
+#[test]
+fn rules_on_a_key_of_a_part_concern_the_curves_that_choose_it() {
+    let rule = "[[exclude]]\n\"schedule.bc-bn2.kc\" = 10\n\"schedule.k\" = 5\n";
+    let experiment = Experiment::parse("x", &format!("{FOREIGN}{rule}")).unwrap();
+    let all = ["random k=1", "random k=5", "bc-bn2 kc=10 k=1", "bc-bn2 kc=20 k=1", "bc-bn2 kc=20 k=5"];
+    assert_eq!(labels(&experiment), all);
+    let rule = "[[exclude]]\n\"schedule.bc-bn2.kc\" = 10\n\"schedule.policy\" = \"random\"\n";
+    let error = error(&format!("{FOREIGN}{rule}"));
+    assert!(
+        error.contains("no curve has schedule.bc-bn2.kc = 10 and schedule.policy = \"random\""),
+        "{error}"
+    );
+    let rule = "[[override]]\nwhen = { \"schedule.bc-bn2.kc\" = 10 }\nset = { \"learn.local_steps\" = 7 }\n";
+    let curves = expand(&Experiment::parse("x", &format!("{FOREIGN}{rule}")).unwrap()).curves;
+    let steps = |curve: &Curve| (curve.label.clone(), curve.spec.learn.local_steps);
+    let seven: Vec<String> =
+        curves.iter().map(steps).filter(|(_, steps)| *steps == 7).map(|it| it.0).collect();
+    assert_eq!(seven, ["bc-bn2 kc=10 k=1", "bc-bn2 kc=10 k=5"]);
+}
+
+#[test]
+fn claims_of_earlier_files_that_give_a_curve_a_foreign_key_still_name_it() {
+    let names = |claim: &str| {
+        let claims = format!("[claims]\na = \"{claim}\"\n");
+        Experiment::parse("x", &format!("{FOREIGN}{claims}")).map(|_| ()).map_err(|error| error.to_string())
+    };
+    for claim in [
+        "bc-bn2@kc=10@k=1 final > random@k=1 final",
+        "bc-bn2@kc=10@k=1 final > random@kc=10@k=1 final",
+        "bc-bn2 final > random final for every k, kc",
+        "bc-bn2@kc=20 final > random@kc=20 final for every k",
+    ] {
+        assert_eq!(names(claim), Ok(()), "{claim}");
+    }
+    assert!(names("random@kc=30@k=1 final > 0.5").unwrap_err().contains("no curve has"));
+    // Removing K from the sweep keeps the claims that are still about curves.
+    let claims = "[claims]\na = \"bc-bn2@kc=10 final > random final\"\n";
+    let swept = FOREIGN.replace("\"schedule.k\" = [1, 5]\n", "\"learn.rate\" = [0.1, 0.2]\n");
+    let mut experiment = Experiment::parse(
+        "x",
+        &format!("{swept}{claims}").replace("final > random final", "final > random final for every rate"),
+    )
+    .unwrap();
+    experiment.set("schedule.k", "2").unwrap();
+    assert_eq!(experiment.claims().len(), 1);
+}

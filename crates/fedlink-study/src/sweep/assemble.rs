@@ -12,7 +12,7 @@ use crate::claims::Verdicts;
 use crate::error::Error;
 use crate::folder::output::OutputFolder;
 use crate::summary;
-use crate::tables::csv::guarded;
+use crate::tables::csv::{distinct_keys, guarded};
 use crate::tables::results::{self, CurveResult, Unfinished};
 use crate::tables::split::Splits;
 use fedlink::base::files;
@@ -139,10 +139,10 @@ impl Plan {
     /// the swept keys and `seed` precede the columns of a [transmission](TRANSMISSION_COLUMNS).
     pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<RoundTable, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let keys =
-            self.sweep.curves.iter().take(1).flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
+        let keys = distinct_keys(self.sweep.curves.iter().map(|curve| &curve.keys));
         let columns = TRANSMISSION_COLUMNS.iter().map(|column| column.name);
-        writer.write_record(["curve"].into_iter().chain(keys).chain(["seed"]).chain(columns))?;
+        writer
+            .write_record(["curve"].into_iter().chain(keys.iter().copied()).chain(["seed"]).chain(columns))?;
         let mut unsealed = 0;
         for done in runs {
             let run = &self.sweep.runs[done.index];
@@ -156,7 +156,8 @@ impl Plan {
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(BufReader::new(file));
             let seed = run.spec.run.seed.to_string();
             let curve = &self.sweep.curves[run.curve];
-            let swept = curve.keys.iter().map(|(_, value)| value.as_str());
+            let own = |key: &&str| curve.keys.iter().find(|(own, _)| own == key);
+            let swept = keys.iter().map(|key| own(key).map_or("", |(_, value)| value.as_str()));
             let before: Vec<_> =
                 [curve.label.as_str()].into_iter().chain(swept).chain([seed.as_str()]).map(guarded).collect();
             for line in reader.records() {

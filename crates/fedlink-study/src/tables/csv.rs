@@ -1,16 +1,24 @@
 //! `results.csv`: a row for each evaluated round of each run.
 
 use super::results::CurveResult;
+use crate::claims::CurveKeys;
 use crate::error::Error;
 use fedlink::record::{Column, ROW_COLUMNS, Row};
 use fedlink::spec::ScheduleConfig;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The swept keys that have a column of their own in `results.csv`: all but policy and K,
 /// which are always there.
 pub fn swept_columns(results: &[CurveResult]) -> Vec<&str> {
-    let keys = results.first().into_iter().flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str());
-    keys.filter(|key| !["schedule.policy", "schedule.k"].contains(key)).collect()
+    let keys = distinct_keys(results.iter().map(|curve| &curve.keys));
+    keys.into_iter().filter(|key| !["schedule.policy", "schedule.k"].contains(key)).collect()
+}
+
+/// Every key of any curve, once: a curve lacks the keys of parts that it does not choose.
+pub fn distinct_keys<'a>(curves: impl Iterator<Item = &'a CurveKeys>) -> Vec<&'a str> {
+    let mut seen = BTreeSet::new();
+    curves.flatten().map(|(key, _)| key.as_str()).filter(|key| seen.insert(*key)).collect()
 }
 
 /// The columns of a row in `results.csv`: those of seconds and joules only where some run has them, those of

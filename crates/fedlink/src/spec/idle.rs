@@ -7,6 +7,29 @@ use toml::Value;
 const SECTIONS: [&str; 3] = ["radio", "cell", "clock"];
 
 impl Config {
+    /// Whether `key` has an effect on the choice of parts that the configuration makes: it is no key of a part,
+    /// or one of a chosen part, built-in or custom.
+    ///
+    /// ```
+    /// let config = fedlink::spec::Config::from_toml("[schedule]\npolicy = \"bc-bn2\"").unwrap();
+    /// assert!(config.chooses("schedule.k") && config.chooses("schedule.bc-bn2.kc"));
+    /// assert!(!config.chooses("schedule.oort.window"));
+    /// ```
+    pub fn chooses(&self, key: &str) -> bool {
+        let Some((table, name)) = key.rsplit_once('.').and_then(|(part, _)| part.rsplit_once('.')) else {
+            return true;
+        };
+        let chosen = || kinds().iter().zip(self.chosen_names()).filter(|(kind, _)| kind.table == table);
+        chosen().next().is_none() || chosen().any(|(_, chosen)| chosen == name)
+    }
+
+    /// Removes the own tables of parts that are not chosen.
+    pub fn drop_idle_tables(&mut self) {
+        let mut own = std::mem::take(&mut self.own);
+        own.retain(|path, _| self.chooses(&format!("{path}.any")));
+        self.own = own;
+    }
+
     /// The keys in own tables of `[radio]`, `[cell]` and `[clock]` whose parts are not chosen, each as the
     /// error that it is unless another curve of an experiment chooses the part.
     ///
