@@ -116,7 +116,8 @@ class Policy:
         decoded: all its entries."""
 
     def observe(self, record: Record) -> None:
-        """Called after every round with its record."""
+        """Called after every round with its record: ``record.transmissions`` has a row for each scheduled
+        device, ``record.others`` one for each other device, with its link and its report."""
 
     def save(self) -> bytes:
         """All that the policy keeps from round to round; by default its attributes, pickled."""

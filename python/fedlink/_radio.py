@@ -6,7 +6,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +64,13 @@ class LinkBudget:
     devices: _fedlink.Table
     #: One row for each policy, means over rounds: devices ``trained``, devices ``heard`` at least once,
     #: ``bits`` of all that are scheduled, the shares of those that are ``silent``, ``lost`` or ``late``, and
-    #: with units seconds by phase and joules by kind. ``refused`` is the reason why a policy cannot be run.
+    #: with units seconds by phase and joules by kind. Where devices are in groups, ``uploads_1`` and
+    #: ``airtime_1`` are the shares of the first group, up to the fourth. ``refused`` is the reason why a policy
+    #: cannot be run.
     policies: _fedlink.Table
+    #: One row for each policy and each number that differs from seed to seed: ``mean``, ``low`` and ``high``
+    #: over the seeds, a 95 % interval; no rows for one seed.
+    spread: _fedlink.Table
     #: The number of times that each policy scheduled each device in ``policy_rounds``, by its name.
     scheduled: dict[str, npt.NDArray[np.int64]]
 
@@ -92,6 +97,8 @@ def link_budget(
     experiment: Experiment,
     *,
     rounds: int | None = None,
+    policies: Sequence[str] | None = None,
+    seeds: int | None = None,
     fading: Part = None,
     parts: Mapping[str, Part] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -101,9 +108,10 @@ def link_budget(
     device, and the seconds and joules per round for each policy. Nothing is trained.
 
     ``experiment`` is a preset, the path of a file, TOML text, or a dictionary of keys; where it sweeps, the
-    first value of every key is taken. The policies of the paper and the configured one are compared. Means
-    are over the channels of the first ``rounds`` rounds; the default number depends on the size of the
-    system.
+    first value of every key is taken. ``policies`` are compared; without them those of the paper and the
+    configured one. Means are over the channels of the first ``rounds`` rounds; the default number depends on
+    the size of the system. With ``seeds`` the costs are computed for this number of seeds from ``run.seed``
+    on, and ``spread`` has their means with 95 % intervals.
 
     For policies that select by reports, norms are drawn at random, with the same distribution for all
     devices: the cost of a policy follows from the radio and from the devices that must train.
@@ -115,7 +123,14 @@ def link_budget(
     registered, chosen = collect(fading=fading, parts=parts)
     name, text, given = _read(experiment)
     found = _fedlink.link_budget(
-        name, text, {**given, **(settings or {}), **chosen}, registered, rounds, _path(data_dir)
+        name,
+        text,
+        {**given, **(settings or {}), **chosen},
+        registered,
+        rounds,
+        _path(data_dir),
+        _names(policies),
+        seeds,
     )
     for warning in found.warnings:
         warnings.warn(warning, RuntimeWarning, stacklevel=2)
@@ -125,9 +140,16 @@ def link_budget(
         keys=dict(found.keys),
         devices=found.devices,
         policies=found.policies,
+        spread=found.spread,
         scheduled=dict(found.scheduled),
         **{name: numbers[name] for name in NUMBERS},
     )
+
+
+def _names(policies: Sequence[str] | None) -> list[str]:
+    if isinstance(policies, str):
+        raise TypeError(f"policies: must be a list of names, such as [{policies!r}]")
+    return list(policies or ())
 
 
 def _dbm(watts: float) -> float:

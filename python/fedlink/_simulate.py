@@ -43,6 +43,7 @@ def simulate(
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = CHECKPOINT_EVERY,
+    log_rounds: str | None = None,
 ) -> Result:
     """Runs a configuration to its end.
 
@@ -64,12 +65,22 @@ def simulate(
     end. If it is there, the run resumes from it and ends with the same bits. Use only checkpoints that you
     trust: the state of a custom policy is unpickled.
 
+    ``log_rounds="all"`` keeps every device of every round with its link, its report and the numbers that the
+    policy decided by, as ``fedlink run --log-rounds all`` does: ``result.devices``. A checkpoint does not hold
+    this log.
+
     >>> result = fedlink.simulate({"schedule.policy": "bc", "run.rounds": 20})
     >>> result.rounds.to_pandas()
     >>> result.plot()
     """
+    if log_rounds not in (None, "all"):
+        raise ValueError(f'log_rounds: must be None or "all", but is {log_rounds!r}')
+    if log_rounds is not None and checkpoint is not None:
+        raise ValueError("log_rounds: a checkpoint does not hold the log; leave checkpoint= or log_rounds= out")
     try:
         run = _start(config, policy, compressor, fading, data, partition, task, parts)
+        if log_rounds is not None:
+            run.log_all()
         return _run(run, progress, checkpoint, checkpoint_every)
     finally:
         if isinstance(task, Task):
@@ -181,6 +192,10 @@ class Result(Costs, Fairness):
     rounds: _fedlink.Table
     #: One row for each transmission: its sender, its content and its channel.
     transmissions: _fedlink.Table
+    #: With ``log_rounds="all"`` one row for each device in each round: the columns of ``transmissions``, and the
+    #: numbers that the policy decided by (``score``, ``probability``, ``threshold``, ``queue``, ``order``);
+    #: otherwise None.
+    devices: _fedlink.Table | None
     #: θ(T).
     theta: npt.NDArray[np.float32]
 
@@ -189,6 +204,7 @@ class Result(Costs, Fairness):
         self.summary = json.loads(run.outcome_json())
         self.digest = self.summary.pop("digest")
         self.rounds, self.transmissions, self.theta = run.rounds(), run.transmissions(), run.theta()
+        self.devices = run.devices()
 
     @property
     def theta_digest(self) -> str:
@@ -214,7 +230,7 @@ class Result(Costs, Fairness):
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError("plot needs matplotlib: pip install fedlink[plot]") from error
+            raise ImportError("plot needs matplotlib: pip install matplotlib") from error
         if ax is None:
             ax = plt.figure(figsize=(6, 3.5), layout="constrained").add_subplot()
         style.setdefault("label", self.config["schedule"]["policy"])

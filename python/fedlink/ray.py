@@ -21,7 +21,7 @@ from ._parts import Part
 try:
     import ray
 except ImportError as error:  # pragma: no cover
-    raise ImportError("fedlink.ray needs Ray: pip install 'fedlink[ray]'") from error
+    raise ImportError("fedlink.ray needs Ray: pip install 'ray>=2.55,<3'") from error
 
 #: A share's files, by their path in the folder of the experiment.
 Files = dict[str, bytes]

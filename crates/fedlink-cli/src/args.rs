@@ -49,6 +49,7 @@ Examples:
   fedlink link-budget paper-cell                              the paper's Figure 1 as a cell
   fedlink link-budget paper-cell --set schedule.k=10          ten devices per round
   fedlink link-budget my.toml --set radio.snr_db=[20,0]       near devices at 20 dB, far ones at 0 dB
+  fedlink link-budget my.toml --policies bc,bn2-c --seeds 10  two policies, with the spread over seeds
   fedlink link-budget my.toml --out cell                      a map of the cell and the CDF of the SNR
   fedlink link-budget yang --json | jq '.policies[] | {policy, phases, energy}'
 
@@ -363,6 +364,9 @@ pub struct LinkBudgetOptions {
     /// Policies to compare, separated by commas; without it bc, bn2, bc-bn2, bn2-c and the configured one.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub policies: Vec<String>,
+    /// Seeds from run.seed on over which costs are averaged, with 95 % intervals.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: Option<u64>,
     /// Folder for link_budget.json, links.csv, a map of the cell and the CDF of the SNR.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -38,6 +38,14 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
     if let Some(name) = error.chain().find_map(data_error).and_then(missing_data_set) {
         return Some(format!("run `fedlink data get {name}`"));
     }
+    let is_unknown_part = |message: String| {
+        ["policies", "compressors", "fading laws"]
+            .iter()
+            .any(|plural| message.contains(&format!("is not one of the {plural}")))
+    };
+    if error.chain().any(|cause| is_unknown_part(cause.to_string())) {
+        return Some("a part of your own is loaded by --parts FILE.py".into());
+    }
     let remedy = match error.chain().find_map(study_error)? {
         Error::NoExperiment(_) => "name the folder that `fedlink run` has written, as given by --out",
         Error::OtherVersion(_) | Error::Damaged(_) => "`fedlink run` with --resume makes it again",

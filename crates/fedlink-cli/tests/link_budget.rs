@@ -332,7 +332,7 @@ const IDLE: &[(&str, &[&str])] = &[
     ("energy.kappa", &[W, "clock.compute=flops", "energy.kappa=1e-27"]),
     ("energy.circuit_w", &["energy.circuit_w=0.1"]),
     ("energy.pa_efficiency", &["energy.pa_efficiency=0.4"]),
-    ("energy.receive_w", &[W, "energy.receive_w=0.1"]),
+    ("energy.receive_w", &["energy.receive_w=0.1"]),
     ("energy.idle_w", &["energy.idle_w=0.1"]),
     ("energy.battery_j", &["energy.battery_j=10"]),
 ];

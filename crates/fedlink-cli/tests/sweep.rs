@@ -271,6 +271,24 @@ fn a_dry_run_lists_the_runs_and_makes_nothing() {
 }
 
 #[test]
+fn a_dry_run_needs_no_data_set_and_takes_groups_of_devices() {
+    let folder = folder();
+    let settings = ["data.dataset=mnist", "learn.model=softmax", "run.rounds=30", "radio.snr_db=[20, 0]"];
+    let groups = ["radio.group_sizes=[10, 30]", "schedule.policy=bc"];
+    let mut words = vec!["run", "demo", "--dry-run"];
+    words.extend(settings.iter().chain(&groups).flat_map(|setting| ["--set", setting]));
+    let output =
+        fedlink(&folder, &words).env("FEDLINK_DATA", "nowhere").assert().success().get_output().clone();
+    let (text, notes) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(notes.contains("data set \"mnist\" is not there; the estimate is of generated data"), "{notes}");
+    assert!(text.contains("1 runs, 1 at a time"), "{text}");
+    // The run itself needs it.
+    words.remove(2);
+    fedlink(&folder, &words).env("FEDLINK_DATA", "nowhere").assert().code(2);
+}
+
+#[test]
 fn a_run_ends_with_a_verdict_on_every_claim_and_verify_repeats_it() {
     let folder = folder();
     let claims = "[expected]\n\"bc\" = 0.5\n[claims]\n\

@@ -14,7 +14,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use fedlink::parts::Parts;
 use fedlink::record::{Energy, Phases};
 use fedlink_study::experiment::{Experiment, FileKind, Sweep};
-use fedlink_study::link_budget::{DeviceLink, LinkBudgetStudy, PolicyCost};
+use fedlink_study::link_budget::{DeviceLink, LinkBudgetOptions, LinkBudgetStudy, PolicyCost};
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -25,6 +25,9 @@ use toml::Value;
 
 /// The most rounds that means are taken over.
 const MAX_ROUNDS: u64 = 1_000_000;
+
+/// The most seeds.
+const MAX_SEEDS: u64 = 1000;
 
 /// The content of `fedlink.LinkBudget`.
 #[pyclass(frozen, get_all, module = "fedlink._fedlink")]
@@ -39,6 +42,8 @@ pub struct LinkBudget {
     devices: Py<Table>,
     /// One row for each policy.
     policies: Py<Table>,
+    /// One row for each policy and number that differs from seed to seed.
+    spread: Py<Table>,
     /// The number of rounds in which each policy scheduled each device.
     scheduled: Vec<(String, Py<PyArray1<i64>>)>,
     /// Warnings about the configuration, for the user.
@@ -48,7 +53,8 @@ pub struct LinkBudget {
 /// The link budget of an experiment: `name` is a preset or the name of `text`. With `rounds` all means are
 /// over this number of rounds.
 #[pyfunction]
-#[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None))]
+#[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None, policies = Vec::new(), seeds = None))]
+#[expect(clippy::too_many_arguments, reason = "the signature of Python")]
 pub fn link_budget(
     py: Python<'_>,
     name: &str,
@@ -57,6 +63,8 @@ pub fn link_budget(
     parts: Vec<Part<'_>>,
     rounds: Option<&Bound<'_, PyAny>>,
     data_dir: Option<PathBuf>,
+    policies: Vec<String>,
+    seeds: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<LinkBudget> {
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
@@ -64,8 +72,10 @@ pub fn link_budget(
     let mut sweep = opened(name, text, &flat(settings)?, &parts)?;
     let curve = sweep.curves.swap_remove(0);
     let folders = fedlink_study::data_folders(data_dir.as_deref());
+    let seeds = seeds.map_or(Ok(1), |seeds| whole("seeds", seeds, 1..=MAX_SEEDS))?;
+    let options = LinkBudgetOptions { rounds, policies, seeds };
     let found =
-        py.detach(|| fedlink_study::link_budget::link_budget(&curve.spec, &parts, &folders, rounds, &[]));
+        py.detach(|| fedlink_study::link_budget::link_budget(&curve.spec, &parts, &folders, &options));
     let found = found.map_err(|error| raised.or(exception(error)))?;
     if let Some(error) = raised.take() {
         return Err(error);
@@ -76,6 +86,7 @@ pub fn link_budget(
         numbers: numbers(&found)?,
         devices: Py::new(py, columns(device_columns(&found))?)?,
         policies: Py::new(py, columns(policy_columns(&found))?)?,
+        spread: Py::new(py, columns(spread_columns(&found))?)?,
         scheduled: (found.policies.iter().filter(|one| one.refused.is_none()))
             .map(|one| (one.policy.clone(), counts(py, one.scheduled.iter().copied()).unbind()))
             .collect(),
@@ -109,6 +120,14 @@ fn numbers(found: &LinkBudgetStudy) -> PyResult<String> {
 }
 
 type Columns = Vec<(&'static str, ArrayRef)>;
+
+/// The columns of the first groups of devices: their shares in uploads and in airtime.
+const GROUP_COLUMNS: [[&str; 2]; 4] = [
+    ["uploads_1", "airtime_1"],
+    ["uploads_2", "airtime_2"],
+    ["uploads_3", "airtime_3"],
+    ["uploads_4", "airtime_4"],
+];
 
 /// A number that links may have.
 type Number = fn(&DeviceLink) -> Option<f64>;
@@ -154,6 +173,24 @@ fn device_columns(found: &LinkBudgetStudy) -> Columns {
     table
 }
 
+/// The table of the spread over seeds.
+fn spread_columns(found: &LinkBudgetStudy) -> Columns {
+    let each =
+        || found.policies.iter().flat_map(|one| one.over_seeds.iter().map(move |number| (one, number)));
+    let real = |value: fn(f64, f64) -> f64| -> ArrayRef {
+        Arc::new(
+            each().map(|(_, (_, number))| value(number.mean, number.half_width)).collect::<Float64Array>(),
+        )
+    };
+    vec![
+        ("policy", Arc::new(each().map(|(one, _)| Some(&one.policy)).collect::<StringArray>())),
+        ("number", Arc::new(each().map(|(_, (name, _))| Some(name)).collect::<StringArray>())),
+        ("mean", real(|mean, _| mean)),
+        ("low", real(|mean, half| mean - half)),
+        ("high", real(|mean, half| mean + half)),
+    ]
+}
+
 /// The table of the policies.
 fn policy_columns(found: &LinkBudgetStudy) -> Columns {
     let all = &found.policies;
@@ -185,6 +222,12 @@ fn policy_columns(found: &LinkBudgetStudy) -> Columns {
         table.push(("transmit_j", joules(|energy| energy.transmit_j)));
         table.push(("receive_j", joules(|energy| energy.receive_j)));
         table.push(("idle_j", joules(|energy| energy.idle_j)));
+    }
+    let groups = all.iter().map(|one| one.groups.len()).max().unwrap_or(0).min(GROUP_COLUMNS.len());
+    for (group, [uploads, airtime]) in GROUP_COLUMNS.into_iter().enumerate().take(groups) {
+        let share = |one: &PolicyCost| one.groups.get(group).copied().unwrap_or_default();
+        table.push((uploads, real(&|one| share(one).uploads)));
+        table.push((airtime, real(&|one| share(one).airtime)));
     }
     if all.iter().any(|one| one.refused.is_some()) {
         table.push(("refused", text(|one| one.refused.as_deref())));

@@ -4,7 +4,7 @@ use crate::table::{Table, columns};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array};
 use fedlink::base::units::DeviceId;
 use fedlink::radio::Radio;
-use numpy::PyArray1;
+use numpy::{Complex64, PyArray1, PyArray2, PyArray3, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use std::sync::Arc;
@@ -38,6 +38,11 @@ pub struct Links {
     true_snrs: Reals,
     /// Bits per symbol that the true channel carries; less than `capacities` is an outage.
     true_capacities: Reals,
+    /// β·g of each resource block as it is, a row for each device; None where the band is not made of blocks.
+    block_gains: Option<Py<PyArray2<f64>>>,
+    /// √β·h, complex, by device, antenna and resource block (one where the band is flat); None where the fading
+    /// law draws powers alone.
+    amplitudes: Option<Py<PyArray3<Complex64>>>,
     /// Meters east of the server; None without a cell, as all that follow.
     x_m: Option<Reals>,
     /// Meters north of the server.
@@ -148,6 +153,31 @@ impl LinkColumns {
     }
 }
 
+/// The gains of the resource blocks and the complex amplitudes, as far as there are any.
+type Channel = (Option<Py<PyArray2<f64>>>, Option<Py<PyArray3<Complex64>>>);
+
+/// The channel of all devices in round `t` in detail.
+fn channel(py: Python<'_>, radio: &Radio, t: u64) -> PyResult<Channel> {
+    let devices = radio.devices();
+    let all = || DeviceId::all(devices);
+    let gains: Vec<f64> = all().flat_map(|device| radio.block_gains(t, device)).collect();
+    let amplitudes: Vec<Complex64> =
+        all().flat_map(|device| radio.amplitudes(t, device)).map(|[re, im]| Complex64::new(re, im)).collect();
+    let blocks = gains.len() / devices;
+    let each = amplitudes.len() / devices;
+    let per_antenna = if blocks > 0 && each > 0 && each.is_multiple_of(blocks) { blocks } else { 1 };
+    let gains = (blocks > 0)
+        .then(|| PyArray1::from_vec(py, gains).reshape([devices, blocks]).map(Bound::unbind))
+        .transpose()?;
+    let amplitudes = (each > 0)
+        .then(|| {
+            let shape = [devices, each / per_antenna, per_antenna];
+            PyArray1::from_vec(py, amplitudes).reshape(shape).map(Bound::unbind)
+        })
+        .transpose()?;
+    Ok((gains, amplitudes))
+}
+
 impl Links {
     /// The links of `radio` in round `t`.
     pub fn of(py: Python<'_>, radio: &Radio, t: u64) -> PyResult<Self> {
@@ -164,6 +194,7 @@ impl Links {
             ("true_snr", reals(&links.true_snrs)),
             ("true_capacity", reals(&links.true_capacities)),
         ]);
+        let (blocks, amplitudes) = channel(py, radio, t)?;
         let array = |values: Vec<f64>| PyArray1::from_vec(py, values).unbind();
         let Places { x_m, y_m, distance_m, path_loss_db, shadowing_db, line_of_sight } =
             places.unwrap_or_default();
@@ -179,6 +210,8 @@ impl Links {
             capacities: array(links.capacities),
             true_snrs: array(links.true_snrs),
             true_capacities: array(links.true_capacities),
+            block_gains: blocks,
+            amplitudes,
             x_m: placed(x_m),
             y_m: placed(y_m),
             distance_m: placed(distance_m),

@@ -6,9 +6,9 @@ use crate::config::{load, read};
 use crate::errors::exception;
 use crate::parts::{Part, PythonTask, Raised, collect};
 use crate::saved::{self, Saved};
-use crate::table::{Table, rounds, transmissions};
+use crate::table::{Table, decisions, rounds, transmissions};
 use fedlink::learn::task::Work;
-use fedlink::record::History;
+use fedlink::record::{Decision, History, RoundRecord, Transmission};
 use fedlink::system::simulation::Simulation as Inner;
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -29,6 +29,24 @@ pub struct Simulation {
 struct State {
     inner: Inner,
     history: History,
+    /// Every device in every round, if they are logged.
+    logged: Option<Logged>,
+}
+
+/// The log of all devices.
+#[derive(Default)]
+struct Logged {
+    lines: Vec<Transmission>,
+    decisions: Vec<Decision>,
+}
+
+impl Logged {
+    fn add(&mut self, record: &RoundRecord) {
+        for line in record.transmissions.iter().chain(&record.others) {
+            self.lines.push(*line);
+            self.decisions.push(record.details.decision(line.device.index()));
+        }
+    }
 }
 
 #[pymethods]
@@ -69,16 +87,19 @@ impl Simulation {
         if let Some(error) = raised.take() {
             return Err(error);
         }
-        let state = State { inner, history: History::default() };
+        let state = State { inner, history: History::default(), logged: None };
         Ok(Self { raised, rounds_to_do: spec.run.rounds, keeper, state: Mutex::new(state) })
     }
 
     /// Runs the next round; returns the accuracy on the test set if it was evaluated.
     fn step(&self, py: Python<'_>) -> PyResult<Option<f64>> {
         let mut state = self.state()?;
-        let State { inner, history } = &mut *state;
+        let State { inner, history, logged } = &mut *state;
         let record = py.detach(|| inner.step()).map_err(|error| self.raised.or(exception(error)))?;
         history.add(inner.round_row(&record), &record);
+        if let Some(logged) = logged {
+            logged.add(&record);
+        }
         Ok(record.evaluation.map(|evaluation| evaluation.accuracy))
     }
 
@@ -117,6 +138,21 @@ impl Simulation {
     /// One row for each transmission.
     fn transmissions(&self) -> PyResult<Table> {
         transmissions(&self.state()?.history.transmissions)
+    }
+
+    /// Logs every device of the rounds to come.
+    fn log_all(&self) -> PyResult<()> {
+        let mut state = self.state()?;
+        state.inner.log_all_devices(true);
+        state.logged = Some(Logged::default());
+        Ok(())
+    }
+
+    /// One row for each device in each round, with the numbers that the policy decided by; None unless they are
+    /// logged.
+    fn devices(&self) -> PyResult<Option<Table>> {
+        let state = self.state()?;
+        state.logged.as_ref().map(|logged| decisions(&logged.lines, &logged.decisions)).transpose()
     }
 
     /// All that the rounds to come depend on, and the records so far.

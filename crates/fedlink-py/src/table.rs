@@ -7,7 +7,9 @@ use arrow_array::{
     Array, ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
 };
 use arrow_schema::{ArrowError, DataType};
-use fedlink::record::{Cell, CellKind, Column, ROW_COLUMNS, Row, TRANSMISSION_COLUMNS, Transmission};
+use fedlink::record::{
+    Cell, CellKind, Column, DECISION_COLUMNS, Decision, ROW_COLUMNS, Row, TRANSMISSION_COLUMNS, Transmission,
+};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyImportError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -118,7 +120,7 @@ impl Table {
     /// The table as a `pyarrow.Table`, without copying.
     fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let pyarrow = slf.py().import("pyarrow").map_err(|error| {
-            let missing = PyImportError::new_err("to_arrow needs pyarrow: pip install fedlink[arrow]");
+            let missing = PyImportError::new_err("to_arrow needs pyarrow: pip install pyarrow");
             missing.set_cause(slf.py(), Some(error));
             missing
         })?;
@@ -129,7 +131,7 @@ impl Table {
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let pandas = py.import("pandas").map_err(|error| {
-            let missing = PyImportError::new_err("to_pandas needs pandas: pip install fedlink[pandas]");
+            let missing = PyImportError::new_err("to_pandas needs pandas: pip install pandas");
             missing.set_cause(py, Some(error));
             missing
         })?;
@@ -230,4 +232,10 @@ pub fn rounds(rows: &[Row]) -> PyResult<Table> {
 /// One row for each transmission: the columns of `rounds.csv`.
 pub fn transmissions(rows: &[Transmission]) -> PyResult<Table> {
     table(rows, TRANSMISSION_COLUMNS, Vec::new())
+}
+
+/// The same with the numbers that the policy decided by: the columns of `rounds.csv` with `--log-rounds all`.
+pub fn decisions(rows: &[Transmission], decisions: &[Decision]) -> PyResult<Table> {
+    let more = DECISION_COLUMNS.iter().map(|column| (column.name.to_owned(), values(decisions, column)));
+    table(rows, TRANSMISSION_COLUMNS, more.collect())
 }

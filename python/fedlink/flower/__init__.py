@@ -16,7 +16,7 @@ On the nodes, in place of ``flwr.clientapp.ClientApp``::
 try:
     import flwr as _flwr  # noqa: F401
 except ImportError as error:  # pragma: no cover
-    raise ImportError("fedlink.flower needs Flower: pip install 'fedlink[flower]'") from error
+    raise ImportError("fedlink.flower needs Flower: pip install 'flwr>=1.41,<2'") from error
 
 from .client import UpdateAwareClientApp, update_reply
 from .record import NodeRecord, Outcome, RoundRecord

@@ -3,7 +3,7 @@
 try:
     import torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("fedlink.torch needs PyTorch: pip install 'fedlink[torch]'") from error
+    raise ImportError("fedlink.torch needs PyTorch: pip install 'torch>=2'") from error
 
 from ._task import Task
 

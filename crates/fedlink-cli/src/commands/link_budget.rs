@@ -11,8 +11,11 @@ use fedlink_report::chart::{CellMap, Look, cdf};
 use fedlink_report::figure::Figure;
 use fedlink_study::data_folders;
 use fedlink_study::experiment::{Experiment, FileKind, Source, Sweep};
-use fedlink_study::link_budget::{DeviceLink, LinkBudgetStudy, LinkRow, PolicyCost, link_budget};
+use fedlink_study::link_budget::{
+    DeviceLink, GroupShare, LinkBudgetOptions as Choices, LinkBudgetStudy, LinkRow, PolicyCost, link_budget,
+};
 use fedlink_study::output::OutputFolder;
+use fedlink_study::statistics::Estimate;
 use fedlink_study::table::{number, table};
 use std::fmt::Write;
 
@@ -36,7 +39,9 @@ pub fn run(options: &LinkBudgetOptions, loader: &dyn PartLoader) -> anyhow::Resu
     sweep.check_effects()?;
     let curve = &sweep.curves[0];
     let folders = data_folders(options.data_dir.as_deref());
-    let study = link_budget(&curve.spec, &parts, &folders, None, &options.policies)?;
+    let (policies, seeds) = (options.policies.clone(), options.seeds.unwrap_or(1));
+    let choices = Choices { policies, seeds, ..Choices::default() };
+    let study = link_budget(&curve.spec, &parts, &folders, &choices)?;
     let json = serde_json::to_string_pretty(&study)? + "\n";
     let written = match &options.out {
         Some(out) => {
@@ -58,6 +63,9 @@ pub fn run(options: &LinkBudgetOptions, loader: &dyn PartLoader) -> anyhow::Resu
     out!("{}", header(&curve.spec, &study))?;
     out!("\n{}", links(&study))?;
     out!("\n{}", costs(&study))?;
+    if choices.seeds > 1 {
+        out!("\n{}", spread(&study, choices.seeds))?;
+    }
     for caution in &study.cautions {
         outln!("\nnote: {caution}")?;
     }
@@ -283,8 +291,8 @@ fn costs(study: &LinkBudgetStudy) -> String {
             "joules/round",
         ]);
     }
-    let groups = study.links.iter().filter_map(|link| link.group).max().map_or(0, |last| last + 1);
-    if groups > 1 {
+    let grouped = study.policies.iter().any(|cost| !cost.groups.is_empty());
+    if grouped {
         header.extend(["uploads by group", "airtime by group"]);
     }
     let batteries = study.policies.iter().any(|cost| cost.battery_rounds.is_some());
@@ -312,10 +320,8 @@ fn costs(study: &LinkBudgetStudy) -> String {
             let air = energy.transmit_j + energy.report_j;
             cells.extend([energy.compute_j, air, energy.total()].map(|joules| with_prefix(joules, "J")));
         }
-        if groups > 1 {
-            let uploads = |m: usize| f64::from(cost.scheduled[m]);
-            cells.push(by_group(study, groups, uploads));
-            cells.push(by_group(study, groups, |m| cost.airtime[m]));
+        if grouped {
+            cells.extend([by_group(cost, |group| group.uploads), by_group(cost, |group| group.airtime)]);
         }
         if let Some(rounds) = cost.battery_rounds {
             cells.push(rounds.map(lasting).join(" / "));
@@ -359,16 +365,46 @@ fn lasting(rounds: f64) -> String {
     if rounds.is_finite() { format!("{:.0}", rounds.floor()) } else { "∞".into() }
 }
 
-/// The share of each group in the sum over all devices, in percent.
-fn by_group(study: &LinkBudgetStudy, groups: usize, value: impl Fn(usize) -> f64) -> String {
-    let mut sums = vec![0.0; groups];
-    for (m, link) in study.links.iter().enumerate() {
-        sums[link.group.unwrap_or(0)] += value(m);
-    }
-    let all: f64 = sums.iter().sum();
+/// A share of each group, in percent.
+fn by_group(cost: &PolicyCost, share: impl Fn(&GroupShare) -> f64) -> String {
     let shares: Vec<String> =
-        sums.iter().map(|sum| format!("{:.0}", if all > 0.0 { 100.0 * sum / all } else { 0.0 })).collect();
+        cost.groups.iter().map(|group| format!("{:.0}", 100.0 * share(group))).collect();
     shares.join(" / ") + " %"
+}
+
+/// The table of the numbers that differ from seed to seed.
+fn spread(study: &LinkBudgetStudy, seeds: u64) -> String {
+    let names: Vec<&str> =
+        study.policies.iter().map(|cost| cost.over_seeds.len()).max().map_or_else(Vec::new, |most| {
+            let widest = study.policies.iter().find(|cost| cost.over_seeds.len() == most);
+            widest.into_iter().flat_map(|cost| &cost.over_seeds).map(|(name, _)| name.as_str()).collect()
+        });
+    let cell = |name: &str, Estimate { mean, half_width }: Estimate| {
+        let shown = |value: f64| match name {
+            "silent" | "lost" | "late" => percent(value),
+            "seconds" => with_prefix(value, "s"),
+            "joules" => with_prefix(value, "J"),
+            _ if name.starts_with("uploads_") || name.starts_with("airtime_") => percent(value),
+            _ => number(value),
+        };
+        if half_width > 0.0 { format!("{} ± {}", shown(mean), shown(half_width)) } else { shown(mean) }
+    };
+    let row = |cost: &PolicyCost| {
+        let found = |name: &&str| cost.over_seeds.iter().find(|(known, _)| known == name);
+        let value = |name: &&str| found(name).map_or_else(|| "–".into(), |(_, value)| cell(name, *value));
+        [cost.policy.clone()].into_iter().chain(names.iter().map(value)).collect::<Vec<String>>()
+    };
+    let rows: Vec<Vec<String>> = study.policies.iter().map(row).collect();
+    let header: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+    let header: Vec<&str> = ["policy"].into_iter().chain(header.iter().map(String::as_str)).collect();
+    let mut text = table(&header, &rows);
+    let _ = writeln!(
+        text,
+        "means over {seeds} seeds with 95 % intervals; the tables above are of the first seed\n\
+         bits: granted in a round; uploads 1, airtime 1: the share of the first group of devices; first and half \
+         empty:\nrounds until the first and the half of the batteries is empty"
+    );
+    text
 }
 
 /// A row for each device.

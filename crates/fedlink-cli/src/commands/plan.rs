@@ -98,6 +98,9 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
     if let Some(measured) = &measured {
         out!("{}", measured_text(measured))?;
     }
+    if let Some(assumed) = assumed(options, planner.request()) {
+        outln!("{assumed}\n")?;
+    }
     out!("{}", summary(request, &plan, &horizons, &sensitivity))?;
     if !rates.is_empty() {
         outln!("The learning rate is the best of {} that were tried; --eta sets another.", rates.len())?;
@@ -108,6 +111,27 @@ pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
         outln!("  surface.svg  surface.png  horizons.svg  horizons.png  plan.csv  plan.json")?;
     }
     Ok(Exit::Done)
+}
+
+/// The numbers that no option gives and that were not measured.
+fn assumed(options: &PlanOptions, request: &PlanRequest) -> Option<String> {
+    let PlanRequest { problem, link, .. } = request;
+    let measured = options.measure.is_some();
+    let numbers = [
+        ("--devices", options.devices.is_some() || measured, problem.devices as f64),
+        ("--dim", options.dim.is_some() || measured, link.dim as f64),
+        ("--gamma", options.gamma.is_some() || measured, problem.gamma),
+        ("--g", options.g.is_some() || measured, problem.g),
+        ("--mu", options.mu.is_some() || measured, problem.mu),
+        ("--l", options.l.is_some() || measured, problem.l),
+        ("--d0", options.d0.is_some() || measured, problem.distance0),
+        ("--symbols", options.symbols.is_some() || measured, link.symbols as f64),
+        ("--power", options.power.is_some(), link.power),
+        ("--noise", options.noise.is_some(), link.noise),
+    ];
+    let open = numbers.iter().filter(|(_, is_given, _)| !is_given);
+    let words: Vec<String> = open.map(|(name, _, value)| format!("{name} {value}")).collect();
+    (!words.is_empty()).then(|| format!("Assumed, because nothing else was given: {}.", words.join(" ")))
 }
 
 /// The request, from the flags and, with `--measure`, from a measurement.

@@ -8,6 +8,8 @@ use crate::interrupt;
 use crate::progress::{Progress, duration};
 use crate::remedy::Stopped;
 use anyhow::bail;
+use fedlink_report::chart::cdf;
+use fedlink_report::figure::Figure;
 use fedlink_report::{WriteOptions, write_all};
 use fedlink_study::Error as StudyError;
 use fedlink_study::claims::Undecidable;
@@ -63,7 +65,12 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
     } else {
         sweep.check_effects()?;
     }
-    let plan = Plan::new(sweep, &data_folders(options.data_dir.as_deref()))?;
+    let folders = data_folders(options.data_dir.as_deref());
+    let plan =
+        if options.dry_run { Plan::for_estimate(sweep, &folders)? } else { Plan::new(sweep, &folders)? };
+    for name in plan.stand_ins() {
+        errln!("note: data set \"{name}\" is not there; the estimate is of generated data of its size");
+    }
     print_cautions(&plan, options.tables.quiet);
     let threads = options.threads.map_or_else(default_threads, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -79,8 +86,10 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
             _ => rounds_saved(&plan, &target, index),
         };
         let rounds: BTreeMap<usize, u64> = left.iter().map(|&index| (index, saved(index))).collect();
+        let loading = started.elapsed().as_secs_f64();
         let forecast = forecast(&plan, &left, &|index| rounds[&index], &pool)?;
-        out!("{}", forecast_text(&forecast, &states, &rounds))?;
+        let others = loading + plotting_seconds(plan.sweep.curves.len())?;
+        out!("{}", forecast_text(&forecast, &states, &rounds, others))?;
         for Undecidable { name, reason, .. } in plan.sweep.undecidable()? {
             outln!("claim {name:?} cannot be decided: {reason}")?;
         }
@@ -206,8 +215,29 @@ fn print_cautions(plan: &Plan, quiet: bool) {
     }
 }
 
-/// The text of `--dry-run`.
-fn forecast_text(forecast: &Forecast, states: &[RunStatus], saved: &BTreeMap<usize, u64>) -> String {
+/// Plots of a folder of results, and further ones of each curve.
+const PLOTS: (usize, usize) = (8, 2);
+
+/// Seconds for the plots of so many curves, by the time that one takes.
+fn plotting_seconds(curves: usize) -> anyhow::Result<f64> {
+    let values: Vec<f64> = (0..200).map(f64::from).collect();
+    let plot = cdf("", "value", &[("a curve".to_owned(), None, values)]);
+    // The first one loads fonts.
+    plot.png()?;
+    let started = Instant::now();
+    plot.svg();
+    plot.png()?;
+    let (all, of_curve) = PLOTS;
+    Ok(started.elapsed().as_secs_f64() * (all + of_curve * curves) as f64)
+}
+
+/// The text of `--dry-run`; `others` are the seconds for the data and the plots.
+fn forecast_text(
+    forecast: &Forecast,
+    states: &[RunStatus],
+    saved: &BTreeMap<usize, u64>,
+    others: f64,
+) -> String {
     let megabytes = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     let row = |run: &RunForecast| {
         vec![
@@ -234,7 +264,7 @@ fn forecast_text(forecast: &Forecast, states: &[RunStatus], saved: &BTreeMap<usi
         rows.len(),
         forecast.at_once,
         forecast.threads,
-        duration(forecast.seconds),
+        duration(forecast.seconds + others),
         megabytes(forecast.peak_bytes),
         megabytes(forecast.data_bytes)
     )

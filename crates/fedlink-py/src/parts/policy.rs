@@ -8,12 +8,13 @@ use fedlink::base::rng::{Purpose, stream};
 use fedlink::base::state::{Persist, State, StateError};
 use fedlink::base::units::DeviceId;
 use fedlink::parts::Scope;
-use fedlink::record::RoundRecord;
+use fedlink::record::{Quantity, RoundRecord};
 use fedlink::schedule::{self, Ask, Entries, Pick, Policy, Schedule, Weight};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
+use std::sync::{Mutex, PoisonError};
 
 /// The view of a round for a policy.
 #[pyclass(frozen, module = "fedlink._fedlink")]
@@ -72,6 +73,8 @@ pub struct View {
     /// C of every device for k = 1, 2 …, K, one after another; empty unless the policy sets the number of
     /// devices that share a round.
     capacities_at: Vec<f64>,
+    /// The numbers that the policy has noted: a quantity with a value for each device.
+    noted: Mutex<Vec<(Quantity, Vec<f64>)>>,
 }
 
 /// More numbers are not computed for `capacity_at`.
@@ -108,8 +111,18 @@ impl View {
             } else {
                 Vec::new()
             },
+            noted: Mutex::default(),
         };
         Bound::new(py, view)
+    }
+
+    /// Passes on what the policy has noted; a device without a number has NaN.
+    fn pass_notes(&self, view: &schedule::View) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (quantity, values) in noted.drain(..) {
+            let known = DeviceId::all(values.len()).zip(values).filter(|(_, value)| !value.is_nan());
+            view.note(quantity, known);
+        }
     }
 }
 
@@ -161,6 +174,31 @@ impl View {
                 self.devices, self.k
             ))
         })
+    }
+
+    /// Notes numbers that the policy decides by in this round, one for each of the M devices (NaN: none) or one
+    /// for all: `--log-rounds all` and `simulate(log_rounds="all")` have them. `name` is one of "score",
+    /// "probability", "threshold", "queue" and "order".
+    fn note(&self, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(quantity) = Quantity::ALL.into_iter().find(|quantity| quantity.name() == name) else {
+            let known = Quantity::ALL.map(Quantity::name);
+            return Err(PyValueError::new_err(format!(
+                "note: name must be one of {known:?}, but is {name:?}"
+            )));
+        };
+        let values = match values.extract::<f64>() {
+            Ok(value) => vec![value; self.devices],
+            Err(_) => reals("note: values", values)?,
+        };
+        if values.len() != self.devices {
+            return Err(PyValueError::new_err(format!(
+                "note: values must be one number, or one for each of the {} devices, but are {}",
+                self.devices,
+                values.len()
+            )));
+        }
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).push((quantity, values));
+        Ok(())
     }
 
     /// A numpy.random.Generator for this round, a function of (run.seed, t, label): another
@@ -233,6 +271,9 @@ pub struct Record {
     /// The transmissions and their results: one row for each scheduled device.
     #[pyo3(get)]
     transmissions: Py<Table>,
+    /// The devices that were not scheduled, with their links and reports, in the same columns.
+    #[pyo3(get)]
+    others: Py<Table>,
 }
 
 /// A policy written in Python.
@@ -299,8 +340,9 @@ impl Policy for PythonPolicy {
         self.dim = view.dim;
         self.calls.ask(Vec::new(), |py| {
             let object = self.object.bind(py);
-            let view = View::of(py, view, self.seed, self.sets_k)?;
-            let answer = object.call_method1("candidates", (view,))?;
+            let shown = View::of(py, view, self.seed, self.sets_k)?;
+            let answer = object.call_method1("candidates", (&shown,))?;
+            shown.get().pass_notes(view);
             Ok(indices(&method(object, "candidates"), &answer)?.into_iter().map(DeviceId).collect())
         })
     }
@@ -312,8 +354,9 @@ impl Policy for PythonPolicy {
     fn select(&mut self, view: &schedule::View, reports: &schedule::Reports) -> Schedule {
         self.calls.ask(Schedule::default(), |py| {
             let object = self.object.bind(py);
-            let view = View::of(py, view, self.seed, self.sets_k)?;
-            let answer = object.call_method1("select", (view, Reports::of(py, reports, &self.asks)?))?;
+            let shown = View::of(py, view, self.seed, self.sets_k)?;
+            let answer = object.call_method1("select", (&shown, Reports::of(py, reports, &self.asks)?))?;
+            shown.get().pass_notes(view);
             read_schedule(&method(object, "select"), &answer)
         })
     }
@@ -334,6 +377,10 @@ impl Policy for PythonPolicy {
         });
     }
 
+    fn observes_all(&self) -> bool {
+        self.observes
+    }
+
     fn observe(&mut self, record: &RoundRecord) {
         if !self.observes {
             return;
@@ -344,6 +391,7 @@ impl Policy for PythonPolicy {
                 trained: record.training.devices,
                 loss: record.training.loss,
                 transmissions: Py::new(py, transmissions(&record.transmissions)?)?,
+                others: Py::new(py, transmissions(&record.others)?)?,
             };
             self.object.bind(py).call_method1("observe", (record,)).map(drop)
         });

@@ -101,10 +101,12 @@ impl Claim {
         let lefts: Vec<&Metrics> = shared.iter().map(|both| both.left).collect();
         let rights: Vec<&Metrics> = shared.iter().filter_map(|both| both.right).collect();
         let right = match &self.right {
-            Right::Side(side) => Party::Runs(&side.goal, &rights),
+            Right::Side(side) => Party::Runs(&side.goal, side.factor, &rights),
             Right::Number(number) => Party::Number(&self.left.goal, *number),
         };
-        (!lefts.is_empty()).then(|| distrusted(Party::Runs(&self.left.goal, &lefts), right)).flatten()
+        (!lefts.is_empty())
+            .then(|| distrusted(Party::Runs(&self.left.goal, self.left.factor, &lefts), right))
+            .flatten()
     }
 }
 

@@ -4,7 +4,7 @@ use super::{ClaimsFile, Experiment, is_in, part_of};
 use crate::claims::CurveKeys;
 use crate::claims::{Original, Shortened, Subject, Undecidable};
 use fedlink::parts::Parts;
-use fedlink::spec::{Config, ConfigError, Spec, located, put_in};
+use fedlink::spec::{Config, ConfigError, Spec, kinds, located, put_in};
 use std::collections::HashSet;
 use toml::{Table, Value};
 
@@ -103,6 +103,8 @@ impl Experiment {
         };
         let drafts = self.drafts(&combinations)?;
         let curves: Vec<Curve> = drafts.into_iter().map(resolve).collect::<Result<_, ConfigError>>()?;
+        // A setting may have switched off what goals need.
+        self.check_recorded(curves.iter().map(|curve| curve.spec.config()))?;
         let toml = self.to_toml(&combinations, &curves)?;
         let seeds = |(curve, Curve { spec, .. }): (usize, &Curve)| {
             let spec = spec.clone();
@@ -253,7 +255,7 @@ impl Sweep {
     }
 
     /// Refuses keys of parts of the radio, the cell and the clock that no curve chooses: they would have no
-    /// effect.
+    /// effect. Where a setting chose another part than the file, the file's keys of its own part stay.
     pub fn check_effects(&self) -> Result<(), ConfigError> {
         let mut curves = self.curves.iter();
         let mut idle = curves.next().map_or_else(Vec::new, |curve| curve.spec.idle_keys());
@@ -261,7 +263,16 @@ impl Sweep {
             let own = curve.spec.idle_keys();
             idle.retain(|error| own.iter().any(|other| other.key == error.key));
         }
-        idle.into_iter().next().map_or(Ok(()), Err)
+        let set = &self.experiment.set;
+        let is_left = |error: &ConfigError| {
+            let mut kinds = kinds().iter().filter(|kind| set.contains(kind.key));
+            !set.contains(&error.key)
+                && kinds.any(|kind| {
+                    let names = kind.parts.iter().map(|part| format!("{}.{}.", kind.table, part.name));
+                    { names }.any(|table| error.key.starts_with(&table))
+                })
+        };
+        idle.into_iter().find(|error| !is_left(error)).map_or(Ok(()), Err)
     }
 
     /// Replaces the claims and published values by those of `file`; an error if they name curves that are

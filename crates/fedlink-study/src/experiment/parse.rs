@@ -176,18 +176,21 @@ impl Experiment {
         &self,
         curves: impl Iterator<Item = (&'a CurveKeys, &'a Config)> + Clone,
     ) -> Result<(), ConfigError> {
-        let units = curves.clone().any(|(_, config)| config.radio.bandwidth_hz.is_some());
-        let fairness = curves.clone().any(|(_, config)| config.run.fairness);
-        let keys: Vec<CurveKeys> = curves.map(|(keys, _)| keys.clone()).collect();
-        for (name, goal) in &self.goals {
-            check_goal(name, goal, units, fairness)?;
-        }
-        for claim in self.claims() {
-            claim.check(Subject::Runs, &keys)?;
-            claim.check_recorded(units, fairness)?;
-        }
-        self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))?;
-        Ok(())
+        let keys: Vec<CurveKeys> = curves.clone().map(|(keys, _)| keys.clone()).collect();
+        self.claims().iter().try_for_each(|claim| claim.check(Subject::Runs, &keys))?;
+        self.check_recorded(curves.map(|(_, config)| config))?;
+        self.expected.iter().try_for_each(|(_, expected)| expected.check(&keys))
+    }
+
+    /// Checks that some curve has the numbers of the goals and the claims.
+    pub(super) fn check_recorded<'a>(
+        &self,
+        curves: impl Iterator<Item = &'a Config> + Clone,
+    ) -> Result<(), ConfigError> {
+        let units = curves.clone().any(|config| config.radio.bandwidth_hz.is_some());
+        let fairness = { curves }.any(|config| config.run.fairness);
+        self.goals.iter().try_for_each(|(name, goal)| check_goal(name, goal, units, fairness))?;
+        self.claims().iter().try_for_each(|claim| claim.check_recorded(units, fairness))
     }
 }
 

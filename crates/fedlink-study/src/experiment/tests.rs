@@ -500,3 +500,35 @@ fn claims_of_earlier_files_that_give_a_curve_a_foreign_key_still_name_it() {
     experiment.set("schedule.k", "2").unwrap();
     assert_eq!(experiment.claims().len(), 1);
 }
+
+#[test]
+fn choosing_another_part_by_a_setting_keeps_the_file_valid() {
+    let text = "[radio]\nbandwidth_hz = 1e6\nuplink_s = 0.01\n[energy]\nreceive_w = 0.3\n\
+                [clock]\ndownlink = \"broadcast\"\n[clock.broadcast]\nquantile = 0.5\n";
+    let mut experiment = Experiment::parse("x", text).unwrap();
+    assert!(expand(&experiment).check_effects().is_ok());
+    experiment.set("clock.downlink", "ideal").unwrap();
+    let sweep = expand(&experiment);
+    sweep.check_effects().unwrap();
+    let cautions = sweep.curves[0].spec.cautions();
+    assert!(
+        cautions.iter().any(|it| it.starts_with("energy.receive_w is 0.3 and has no effect")),
+        "{cautions:?}"
+    );
+    // Written so in a file, or set as well, it is a mistake.
+    experiment.set("clock.broadcast.quantile", "0.4").unwrap();
+    assert!(expand(&experiment).check_effects().is_err());
+    let file = Experiment::parse("x", &text.replace("\"broadcast\"", "\"ideal\"")).unwrap();
+    assert!(expand(&file).check_effects().unwrap_err().to_string().contains("clock.broadcast.quantile"));
+}
+
+#[test]
+fn a_setting_that_switches_off_what_goals_need_is_an_error() {
+    let text = "[run]\nfairness = true\n[sweep]\n\"schedule.policy\" = [\"bc\", \"random\"]\n\
+                [goals]\nfast = \"rounds until worst-device >= 0.5\"\n[claims]\na = \"bc worst-class > random worst-class\"\n";
+    let mut experiment = Experiment::parse("x", text).unwrap();
+    assert!(experiment.clone().expand(&Parts::default()).is_ok());
+    experiment.set("run.fairness", "false").unwrap();
+    let error = experiment.expand(&Parts::default()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("goals.\"fast\"") && error.contains("worst-device"), "{error}");
+}

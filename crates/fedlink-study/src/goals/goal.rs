@@ -114,13 +114,14 @@ pub struct Recorded {
 }
 
 /// The metrics of `run.fairness`.
-pub(super) static RECORDED: [Recorded; 7] = {
+pub(super) static RECORDED: [Recorded; 8] = {
     const fn metric(name: &'static str, column: &'static str, rises: bool, share: bool) -> Recorded {
         Recorded { name, column, rises, share }
     }
     [
         metric("worst-class", "worst_class", true, true),
         metric("worst-tenth", "worst_tenth", true, true),
+        metric("worst-device", "worst_device", true, true),
         metric("device-deviation", "device_deviation", false, true),
         metric("device-gini", "device_gini", false, true),
         metric("jain", "jain", true, true),
@@ -175,6 +176,14 @@ impl Quantity {
             Self::Accuracy | Self::Class(_) => true,
             Self::Loss => false,
             Self::Recorded(recorded) => recorded.share,
+        }
+    }
+
+    /// Its column, if it is a metric of `run.fairness` other than the accuracy of a class.
+    pub(super) fn column(self) -> Option<&'static str> {
+        match self {
+            Self::Recorded(metric) => Some(metric.column),
+            _ => None,
         }
     }
 

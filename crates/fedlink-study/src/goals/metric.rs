@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// The names without a number in them.
-const NAMES: [(&str, Metric); 12] = [
+const NAMES: [(&str, Metric); 13] = [
     ("final", Metric::Final),
     ("best", Metric::Best),
     ("loss", Metric::Loss),
@@ -17,6 +17,7 @@ const NAMES: [(&str, Metric); 12] = [
     ("worst-device-joules", Metric::WorstDeviceJoules),
     ("worst-class", Metric::WorstClass),
     ("worst-tenth", Metric::WorstTenth),
+    ("worst-device", Metric::WorstDevice),
     ("jain", Metric::Jain),
     ("bound", Metric::Bound),
 ];
@@ -46,6 +47,8 @@ pub enum Metric {
     WorstClass,
     /// `worst-tenth`: the mean accuracy of the worst tenth of the devices then, with `run.fairness`.
     WorstTenth,
+    /// `worst-device`: the lowest accuracy of a device then, with `run.fairness`.
+    WorstDevice,
     /// `jain`: Jain's index of the numbers of rounds in which devices were scheduled.
     Jain,
     /// `bound`: the bound on E\[F\] − F* after the last round.
@@ -114,7 +117,7 @@ impl Metric {
 
     /// Whether only runs with `run.fairness` have it.
     pub fn needs_fairness(self) -> bool {
-        matches!(self, Self::WorstClass | Self::WorstTenth)
+        matches!(self, Self::WorstClass | Self::WorstTenth | Self::WorstDevice)
     }
 
     /// Its unit.
@@ -125,7 +128,8 @@ impl Metric {
             | Self::Area
             | Self::Instability
             | Self::WorstClass
-            | Self::WorstTenth => Unit::Share,
+            | Self::WorstTenth
+            | Self::WorstDevice => Unit::Share,
             Self::Jain => Unit::Index,
             Self::Loss => Unit::Loss,
             Self::RoundsToBound(_) => Unit::Rounds,
@@ -241,6 +245,7 @@ mod tests {
                 Metric::WorstDeviceJoules,
                 Metric::WorstClass,
                 Metric::WorstTenth,
+                Metric::WorstDevice,
                 Metric::Jain,
                 Metric::Final,
                 Metric::Area,

@@ -34,8 +34,22 @@ pub(super) struct Run {
     pub symbols: Vec<f64>,
     /// The accuracy that a model without learning does not exceed, if it is known.
     chance: Option<f64>,
-    /// The first evaluation at which a battery was empty.
-    empty_from: Option<usize>,
+    /// The empty batteries, if any was.
+    empty: Option<EmptyBatteries>,
+}
+
+/// The batteries of a run that were empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EmptyBatteries {
+    /// The index of the first evaluation at which one was empty.
+    pub from: usize,
+    /// The round by which the first was empty.
+    pub round: u64,
+    /// The number of empty batteries at the end; none if it is unknown.
+    pub number: Option<u64>,
+    /// M.
+    pub devices: u64,
 }
 
 /// The value of a goal in one run, as far as it is known.
@@ -113,10 +127,10 @@ impl Metrics {
         self.with(|run| run.chance = accuracy)
     }
 
-    /// The same run, in which a battery was empty from the evaluation with this index on; none if all lasted.
+    /// The same run with its empty batteries; none if all lasted.
     #[must_use]
-    pub fn with_empty_battery(self, from: Option<usize>) -> Self {
-        self.with(|run| run.empty_from = from)
+    pub fn with_empty_batteries(self, empty: Option<EmptyBatteries>) -> Self {
+        self.with(|run| run.empty = empty)
     }
 
     fn run(&self) -> Option<&Run> {
@@ -133,14 +147,24 @@ impl Metrics {
         run.chance.filter(|chance| last.test_accuracy <= *chance)
     }
 
-    /// Whether a battery was empty before the goal was reached or, of a metric, before the end.
-    pub(super) fn is_powerless(&self, goal: &Goal) -> bool {
-        let Some(run) = self.run() else { return false };
+    /// The empty batteries, if one was empty before the goal was reached or, of a metric, before the end.
+    pub(super) fn powerless(&self, goal: &Goal) -> Option<EmptyBatteries> {
+        let run = self.run()?;
         let reached = match goal {
             Goal::Until(until) => reach::reached(run, until).ok().flatten(),
             Goal::Plain(_) => None,
         };
-        run.empty_from.is_some_and(|empty| reached.is_none_or(|reached| empty <= reached))
+        run.empty.filter(|empty| reached.is_none_or(|reached| empty.from <= reached))
+    }
+
+    /// The value of a goal as far as it does not depend on empty batteries: a run that had one before it
+    /// reached the goal is censored at the last evaluation before. None if nothing is known then.
+    pub(super) fn read_powered(&self, goal: &Goal) -> Option<Reading> {
+        let Some(empty) = self.powerless(goal) else { return Some(self.read(goal)) };
+        match (goal, self.run()) {
+            (Goal::Until(until), Some(run)) => Some(reach::censored(run, until, empty.from)),
+            _ => None,
+        }
     }
 
     /// The measurements of a curve of the bound with these values after 0, 1, …, T rounds. Only the metrics
@@ -219,6 +243,7 @@ impl Run {
             Metric::WorstDeviceJoules => worst.map_or_else(no_units, finite),
             Metric::WorstClass => recorded(last, "worst_class"),
             Metric::WorstTenth => recorded(last, "worst_tenth"),
+            Metric::WorstDevice => recorded(last, "worst_device"),
             Metric::Jain => jain.map_or_else(|| Reading::Missing("no device was scheduled".into()), finite),
             Metric::Bound | Metric::BoundAt(_) | Metric::RoundsToBound(_) => {
                 Reading::Missing(format!("a run has no {metric}"))
@@ -231,10 +256,20 @@ pub(super) fn finite(value: f64) -> Reading {
     if value.is_finite() { Reading::Known(value) } else { Reading::Missing("it is not finite".into()) }
 }
 
+/// The reason why an evaluation lacks a metric of `run.fairness`.
+pub(super) fn not_recorded(row: &Row, name: &str) -> String {
+    let has = |wanted: &str| row.metrics.iter().any(|(known, _)| known == wanted);
+    if name == "worst_device" && has("worst_tenth") {
+        "a version before 0.3 made it, without the accuracy of the worst device at every evaluation".into()
+    } else {
+        "it is recorded with run.fairness = true only".into()
+    }
+}
+
 /// A metric of the last evaluation that only runs with `run.fairness` have.
 fn recorded(last: &Row, name: &str) -> Reading {
     let found = last.metrics.iter().find(|(known, _)| known == name);
-    let missing = || Reading::Missing("it is recorded with run.fairness = true only".into());
+    let missing = || Reading::Missing(not_recorded(last, name));
     found.map_or_else(missing, |(_, value)| finite(*value))
 }
 

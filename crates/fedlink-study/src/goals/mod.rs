@@ -31,9 +31,9 @@ pub use compare::{Paired, Ratio, paired, smallest_p};
 pub use goal::{Condition, Cost, Goal, Level, Quantity, Until};
 pub use median::Median;
 pub use metric::{Metric, Unit};
-pub use metrics::{Metrics, Reading};
+pub use metrics::{EmptyBatteries, Metrics, Reading};
 pub use trust::chance_level;
-pub(crate) use trust::{Party, distrusted, empty_from};
+pub(crate) use trust::{Party, distrusted, empty_batteries};
 
 #[cfg(test)]
 pub(crate) use metrics::rows;

@@ -169,9 +169,8 @@ impl Parser<'_> {
         let names: Vec<&str> =
             ["accuracy", "loss"].into_iter().chain(RECORDED.iter().map(|recorded| recorded.name)).collect();
         let problem = match token.text {
-            "worst-device" => {
-                "is not recorded at every evaluation; write worst-tenth, the mean accuracy of the \
-                               worst tenth of the devices"
+            "devices" | "device" => {
+                "is not a quantity; for every device write worst-device, for the worst tenth worst-tenth"
                     .to_owned()
             }
             "every" | "all" | "classes" | "class" => {
@@ -210,6 +209,7 @@ fn plain(text: &str, tokens: &[Token]) -> Result<Goal, String> {
         "final-loss" => "loss",
         "final-worst-class" => "worst-class",
         "final-worst-tenth" => "worst-tenth",
+        "final-worst-device" => "worst-device",
         other => other,
     };
     Goal::parse_word(name)
@@ -279,7 +279,7 @@ mod tests {
             ("seconds until accuracy >= x", &["is not a finite number; write accuracy >= 0.85"]),
             ("seconds until loss <= inf", &["is not a finite number"]),
             ("seconds until worst-class >= target", &["run.target, an accuracy"]),
-            ("seconds until worst-device >= 0.5", &["write worst-tenth"]),
+            ("seconds until device >= 0.5", &["write worst-device"]),
             ("seconds until every class >= 0.7", &["\"every\" (character 15)", "write worst-class"]),
             ("seconds until accuracy >= 0.8, loss <= 1", &["\",\" (character 30)", "write `and`"]),
             ("seconds until accuracy >= 0.8 or loss <= 1", &["\"or\" (character 31)", "write `and`"]),

@@ -1,7 +1,7 @@
 //! The point at which a run reaches a goal, and the cost until then.
 
 use super::goal::{Cost, Until};
-use super::metrics::{Reading, Run, finite, no_evaluation, no_units};
+use super::metrics::{Reading, Run, finite, no_evaluation, no_units, not_recorded};
 use fedlink::record::Row;
 
 /// The index of the first evaluation of the first sequence that is long enough and at which all conditions
@@ -31,6 +31,15 @@ pub(super) fn cost(run: &Run, until: &Until) -> Reading {
     }
 }
 
+/// The cost of a run that is censored before its evaluation `index`.
+pub(super) fn censored(run: &Run, until: &Until, index: usize) -> Reading {
+    match index.checked_sub(1).map(|before| spent(run, until.cost, before)) {
+        None => Reading::Beyond(0.0),
+        Some(Reading::Known(cost)) => Reading::Beyond(cost),
+        Some(missing) => missing,
+    }
+}
+
 /// The number of evaluations before the sequence at the end at which all conditions hold, and the first
 /// evaluation of the first sequence that is long enough.
 fn held(run: &Run, until: &Until) -> Result<(usize, Option<usize>), String> {
@@ -48,9 +57,10 @@ fn held(run: &Run, until: &Until) -> Result<(usize, Option<usize>), String> {
 fn all_hold(row: &Row, target: f64, until: &Until) -> Result<bool, String> {
     let mut all = true;
     for condition in &until.conditions {
-        all &= condition
-            .holds(row, target)
-            .ok_or_else(|| format!("{} is recorded with run.fairness = true only", condition.quantity))?;
+        all &= condition.holds(row, target).ok_or_else(|| match condition.quantity.column() {
+            Some("worst_device") => not_recorded(row, "worst_device"),
+            _ => format!("{} is recorded with run.fairness = true only", condition.quantity),
+        })?;
     }
     Ok(all)
 }

@@ -12,6 +12,7 @@ mod probe;
 mod tests;
 
 use crate::error::Error;
+use crate::statistics::{Estimate, estimate};
 use fedlink::base::units::DeviceId;
 use fedlink::data::catalog::entry;
 use fedlink::data::{Dataset, Features, Samples, load};
@@ -160,21 +161,76 @@ pub struct PolicyCost {
     /// Rounds until the first, the half and the last battery is empty at these joules; none without
     /// batteries.
     pub battery_rounds: Option<[f64; 3]>,
+    /// The share of each group in uploads and airtime; empty without groups.
+    pub groups: Vec<GroupShare>,
+    /// Numbers that differ from seed to seed, by name: means over the seeds with 95 % intervals. Empty for one
+    /// seed; all other fields are of the first.
+    pub over_seeds: Vec<(String, Estimate)>,
+}
+
+/// The share of a group of devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GroupShare {
+    /// In all uploads.
+    pub uploads: f64,
+    /// In the airtime of all uploads.
+    pub airtime: f64,
+}
+
+impl PolicyCost {
+    /// The numbers that differ from seed to seed, by name.
+    pub(crate) fn numbers(&self) -> Vec<(String, f64)> {
+        let mut numbers: Vec<(String, f64)> = [
+            ("trained", self.trains),
+            ("heard", self.heard as f64),
+            ("bits", self.bits),
+            ("silent", self.silent),
+            ("lost", self.lost),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        let mut add = |name: &str, value: f64| numbers.push((name.to_owned(), value));
+        if let (Some(phases), Some(energy)) = (self.phases, self.energy) {
+            add("late", self.late);
+            add("seconds", phases.total());
+            add("joules", energy.total());
+        }
+        for (group, share) in self.groups.iter().enumerate() {
+            add(&format!("uploads_{}", group + 1), share.uploads);
+            add(&format!("airtime_{}", group + 1), share.airtime);
+        }
+        if let Some([first, half, _]) = self.battery_rounds {
+            add("first_empty", first);
+            add("half_empty", half);
+        }
+        numbers
+    }
+}
+
+/// The choices of a link budget beside its configuration.
+#[derive(Clone, Debug, Default)]
+pub struct LinkBudgetOptions {
+    /// The rounds of all means; none: enough of them.
+    pub rounds: Option<u64>,
+    /// The policies; empty: four of them and the configured one.
+    pub policies: Vec<String>,
+    /// The seeds that costs are computed for, from `run.seed` on; 0 counts as 1.
+    pub seeds: u64,
 }
 
 /// Bytes per device: its link and the numbers that are sorted. A lower estimate.
 const BYTES_PER_DEVICE: u64 = 256;
 
-/// The link budget of a run. Data sets that are not in the catalog are searched in `folders`. All means
-/// are over the first `rounds` rounds, if given, and over enough rounds otherwise. The costs are those of
-/// `policies`; if there are none, of four policies and the configured one.
+/// The link budget of a run. Data sets that are not in the catalog are searched in `folders`.
 pub fn link_budget(
     spec: &Spec,
     parts: &Parts,
     folders: &[PathBuf],
-    rounds: Option<u64>,
-    policies: &[String],
+    options: &LinkBudgetOptions,
 ) -> Result<LinkBudgetStudy, Error> {
+    let LinkBudgetOptions { rounds, policies, seeds } = options;
+    let rounds = *rounds;
     let model = model(spec, folders)?;
     let dim = model.dim();
     fedlink::base::memory::check_devices(spec.data.devices, BYTES_PER_DEVICE)?;
@@ -196,7 +252,20 @@ pub fn link_budget(
             names.push(&spec.schedule.policy);
         }
     }
-    let policies = names.into_iter().map(|name| study.cost(name)).collect::<Result<_, _>>()?;
+    let groups: Vec<usize> = links.iter().filter_map(|link| link.group).collect();
+    let cost = |name: &str| -> Result<PolicyCost, Error> {
+        let of_seed = |seed: u64| -> Result<PolicyCost, Error> {
+            let mut cost = PolicyStudy { spec: &spec.with_seed(seed), ..study }.cost(name)?;
+            cost.groups = group_shares(&cost, &groups);
+            Ok(cost)
+        };
+        let first = spec.run.seed;
+        let mut all: Vec<PolicyCost> =
+            (0..(*seeds).max(1)).map(|i| of_seed(first.saturating_add(i))).collect::<Result<_, _>>()?;
+        let spread = over_seeds(&all);
+        Ok(PolicyCost { over_seeds: spread, ..all.swap_remove(0) })
+    };
+    let policies = names.into_iter().map(cost).collect::<Result<_, _>>()?;
     let budget = radio.budget();
     Ok(LinkBudgetStudy {
         devices: radio.devices(),
@@ -217,6 +286,45 @@ pub fn link_budget(
         policies,
         cautions: spec.cautions(),
     })
+}
+
+/// The share of each group in uploads and airtime; empty with less than two groups.
+fn group_shares(cost: &PolicyCost, group_of: &[usize]) -> Vec<GroupShare> {
+    let groups = group_of.iter().max().map_or(0, |last| last + 1);
+    if groups < 2 || cost.scheduled.len() != group_of.len() {
+        return Vec::new();
+    }
+    let mut shares = vec![GroupShare::default(); groups];
+    for ((&group, &uploads), &airtime) in group_of.iter().zip(&cost.scheduled).zip(&cost.airtime) {
+        shares[group].uploads += f64::from(uploads);
+        shares[group].airtime += airtime;
+    }
+    let over = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+    let uploads: f64 = shares.iter().map(|share| share.uploads).sum();
+    let airtime: f64 = shares.iter().map(|share| share.airtime).sum();
+    let share = |sum: GroupShare| GroupShare {
+        uploads: over(sum.uploads, uploads),
+        airtime: over(sum.airtime, airtime),
+    };
+    shares.into_iter().map(share).collect()
+}
+
+/// Means and intervals of the numbers of a policy over seeds; empty for one.
+fn over_seeds(seeds: &[PolicyCost]) -> Vec<(String, Estimate)> {
+    let numbers: Vec<Vec<(String, f64)>> = seeds.iter().map(PolicyCost::numbers).collect();
+    let [first, _, ..] = &numbers[..] else { return Vec::new() };
+    if seeds.iter().any(|cost| cost.refused.is_some()) {
+        return Vec::new();
+    }
+    let of = |(name, _): &(String, f64)| {
+        let value =
+            |one: &Vec<(String, f64)>| one.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+        let values: Option<Vec<f64>> = numbers.iter().map(value).collect();
+        // A device on mains lasts for ever.
+        let values = values.filter(|values| values.iter().all(|value| value.is_finite()))?;
+        Some((name.clone(), estimate(values)))
+    };
+    first.iter().filter_map(of).collect()
 }
 
 /// The model, for its size and work. A data set of the catalog need not be present for that.

@@ -24,6 +24,7 @@ pub(super) const POLICY_ROUNDS: u64 = 200;
 const NORM_SPREAD: f64 = 0.25;
 
 /// The common setting of all policies.
+#[derive(Clone, Copy)]
 pub(super) struct PolicyStudy<'a> {
     pub spec: &'a Spec,
     pub parts: &'a Parts,
@@ -94,7 +95,7 @@ impl PolicyStudy<'_> {
             let mut timing = clock.begin(t, &trained, server.radio());
             let reports = clock.in_time(&mut timing, &call, self.reports(&call, spec.run.seed));
             let scheduled = server.report(reports)?;
-            let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
+            let carry = |one: &Scheduled| server.carry(one, one.grant.budget, gains[one.device.index()]);
             let mut carried: Vec<Carried> =
                 scheduled.iter().map(carry).collect::<Result<_, fedlink::Error>>()?;
             let uploads = Uploads::new(&call, &trained, &scheduled, &server.known()?.powers, &full);
@@ -176,6 +177,8 @@ fn empty(name: &str) -> PolicyCost {
         median_round_s: None,
         energy: None,
         battery_rounds: None,
+        groups: Vec::new(),
+        over_seeds: Vec::new(),
     }
 }
 

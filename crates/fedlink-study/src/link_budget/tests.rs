@@ -10,10 +10,55 @@ fn of(settings: &[(&str, &str)]) -> LinkBudgetStudy {
         &experiment.only_spec(&fedlink::parts::Parts::default()).unwrap(),
         &Parts::default(),
         &[],
-        None,
-        &[],
+        &LinkBudgetOptions::default(),
     )
     .unwrap()
+}
+
+#[test]
+fn over_seeds_are_the_means_of_the_budgets_of_each_seed() {
+    let settings = [&CELL[..], &[("radio.snr_db", "[20, 0]"), ("schedule.k", "4")]].concat();
+    let settings: Vec<(&str, &str)> =
+        settings.into_iter().filter(|(key, _)| !key.starts_with("cell.")).collect();
+    let of_seeds = |seed: &str, seeds: u64, policies: &[&str]| {
+        let mut experiment = Experiment::default();
+        settings.iter().for_each(|(key, value)| experiment.set(key, value).unwrap());
+        experiment.set("run.seed", seed).unwrap();
+        let policies = policies.iter().map(|&name| name.to_owned()).collect();
+        let options = LinkBudgetOptions { rounds: Some(20), policies, seeds };
+        let spec = experiment.only_spec(&Parts::default()).unwrap();
+        link_budget(&spec, &Parts::default(), &[], &options).unwrap().policies
+    };
+    let policies = ["round-robin", "proportional-fair"];
+    let all = of_seeds("3", 3, &policies);
+    assert_eq!(all.iter().map(|cost| cost.policy.as_str()).collect::<Vec<_>>(), policies);
+    let alone: Vec<Vec<PolicyCost>> =
+        ["3", "4", "5"].map(|seed| of_seeds(seed, 1, &policies)).into_iter().collect();
+    for (index, cost) in all.iter().enumerate() {
+        assert!(alone[0][index].over_seeds.is_empty() && cost.bits == alone[0][index].bits);
+        let names: Vec<&str> = cost.over_seeds.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(
+            ["bits", "seconds", "joules", "uploads_1", "airtime_2"].iter().all(|name| names.contains(name))
+        );
+        for (name, estimate) in &cost.over_seeds {
+            let values = alone
+                .iter()
+                .map(|seed| seed[index].numbers().into_iter().find(|(known, _)| known == name).unwrap().1);
+            let values: Vec<f64> = values.collect();
+            let mean = values.iter().sum::<f64>() / 3.0;
+            let deviation = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 2.0).sqrt();
+            assert!((estimate.mean - mean).abs() <= 1e-9 * mean.abs().max(1e-12), "{name}");
+            // Student's 97.5 % point of two degrees of freedom.
+            let half = 4.302_652_73 * deviation / 3f64.sqrt();
+            assert!((estimate.half_width - half).abs() <= 1e-6 * half.max(1e-9), "{name}");
+        }
+    }
+    // Twenty near and twenty far devices take turns.
+    let groups = &all[0].groups;
+    assert!(
+        (groups[0].uploads - 0.5).abs() < 1e-12
+            && (groups[0].uploads + groups[1].uploads - 1.0).abs() < 1e-12
+    );
 }
 
 const CELL: [(&str, &str); 7] = [

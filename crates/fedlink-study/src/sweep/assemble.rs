@@ -16,7 +16,6 @@ use crate::tables::csv::{distinct_keys, guarded};
 use crate::tables::results::{self, CurveResult, Unfinished};
 use crate::tables::split::Splits;
 use fedlink::base::files;
-use fedlink::record::TRANSMISSION_COLUMNS;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -136,13 +135,15 @@ impl RoundTable {
 
 impl Plan {
     /// `rounds.csv`: the logs of these runs as one table, each checked against the seal of its run. `curve`,
-    /// the swept keys and `seed` precede the columns of a [transmission](TRANSMISSION_COLUMNS).
+    /// the swept keys and `seed` precede the columns of a
+    /// [transmission](fedlink::record::TRANSMISSION_COLUMNS).
     pub fn round_log(&self, runs: &[Done], folder: &Path, which: LogRounds) -> Result<RoundTable, Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let keys = distinct_keys(self.sweep.curves.iter().map(|curve| &curve.keys));
-        let columns = TRANSMISSION_COLUMNS.iter().map(|column| column.name);
-        writer
-            .write_record(["curve"].into_iter().chain(keys.iter().copied()).chain(["seed"]).chain(columns))?;
+        let columns = which.columns();
+        writer.write_record(
+            ["curve"].into_iter().chain(keys.iter().copied()).chain(["seed"]).chain(columns.iter().copied()),
+        )?;
         let mut unsealed = 0;
         for done in runs {
             let run = &self.sweep.runs[done.index];
@@ -162,7 +163,10 @@ impl Plan {
                 [curve.label.as_str()].into_iter().chain(swept).chain([seed.as_str()]).map(guarded).collect();
             for line in reader.records() {
                 let line = line?;
-                writer.write_record(before.iter().map(AsRef::as_ref).chain(&line))?;
+                // A log of version 0.2 has fewer columns.
+                let missing = columns.len().saturating_sub(line.len());
+                let fields = line.iter().chain(std::iter::repeat_n("", missing));
+                writer.write_record(before.iter().map(AsRef::as_ref).chain(fields))?;
             }
         }
         let csv = writer.into_inner().map_err(|error| Error::Table(error.to_string()))?;

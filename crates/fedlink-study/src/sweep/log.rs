@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::folder::disk::{Disk, DiskFile, parent};
 use fedlink::base::files;
-use fedlink::record::{Outcome, RoundRecord, TRANSMISSION_COLUMNS, hexadecimal};
+use fedlink::record::{Details, Outcome, RoundRecord, TRANSMISSION_COLUMNS, hexadecimal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -86,13 +86,16 @@ impl Lines {
 fn round_lines(record: &RoundRecord, all: bool) -> Result<Vec<u8>, Error> {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     for sent in record.transmissions.iter().chain(record.others.iter().filter(|_| all)) {
-        writer.write_record(TRANSMISSION_COLUMNS.iter().map(|column| (column.value)(sent).text()))?;
+        let details = if all { record.details.fields(sent.device.index()) } else { Vec::new() };
+        let fields = TRANSMISSION_COLUMNS.iter().map(|column| (column.value)(sent).text());
+        writer.write_record(fields.chain(details))?;
     }
     writer.into_inner().map_err(|error| Error::Table(error.to_string()))
 }
 
-/// The most bytes of a line: each number has some 330 characters at most.
-const MAX_LINE: u64 = 330 * 32;
+/// The most bytes of a line: each number has some 330 characters at most, and seldom more than 25; with an
+/// amplitude for each of 1000 blocks and 64 antennas it has two of them.
+const MAX_LINE: u64 = 330 * 32 + 64 * 1000 * 2 * 25;
 
 /// Reads the log at `path` line by line; `each` receives every line with its end and its round, and returns
 /// whether to go on. A line that is too long, has no end, or has no round is the last one that is read.
@@ -113,9 +116,26 @@ fn read_lines(path: &Path, mut each: impl FnMut(&[u8], u64) -> bool) -> io::Resu
     }
 }
 
-/// Whether a line has a field for each column. No field of ours contains a comma.
-fn has_all_columns(line: &[u8]) -> bool {
-    line.split(|byte| *byte == b',').count() == TRANSMISSION_COLUMNS.len()
+impl LogRounds {
+    /// The columns of the log.
+    pub(super) fn columns(self) -> Vec<&'static str> {
+        let sent = TRANSMISSION_COLUMNS.iter().map(|column| column.name);
+        sent.chain(Details::names().filter(|_| self == Self::All)).collect()
+    }
+
+    /// Whether a line has a field for each column. No field of ours contains a comma.
+    fn has_all_columns(self, line: &[u8]) -> bool {
+        fields(line) == self.columns().len()
+    }
+
+    /// The same, of a log that version 0.2 may have written.
+    fn has_enough_columns(self, line: &[u8]) -> bool {
+        self.has_all_columns(line) || fields(line) == TRANSMISSION_COLUMNS.len()
+    }
+}
+
+fn fields(line: &[u8]) -> usize {
+    line.split(|byte| *byte == b',').count()
 }
 
 /// Checks the log at `path` of a run with this outcome against its seal. Without a seal, as in folders of
@@ -133,7 +153,7 @@ pub(super) fn check_log(
         let fits = (last.max(1)..=outcome.rounds).contains(&round) && std::str::from_utf8(line).is_ok();
         last = round;
         lines.add(line);
-        fits && has_all_columns(line)
+        fits && which.has_enough_columns(line)
     });
     let whole = whole.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::NoRoundLog(path.into()),
@@ -199,7 +219,7 @@ impl RoundLog {
         (rounds, lines): (u64, u64),
         seal: Option<&LogSeal>,
     ) -> Result<Option<Self>, Error> {
-        let prefix = Self::prefix(path, rounds).map_err(Error::file("read", path))?;
+        let prefix = Self::prefix(path, which, rounds).map_err(Error::file("read", path))?;
         let Some((found, length)) = prefix else { return Ok(None) };
         if found.count != lines || seal.is_some_and(|seal| *seal != found.seal()) {
             return Ok(None);
@@ -218,11 +238,11 @@ impl RoundLog {
 
     /// The lines of the first `rounds` and their bytes; none if they have other columns than this version
     /// writes.
-    fn prefix(path: &Path, rounds: u64) -> io::Result<Option<(Lines, u64)>> {
+    fn prefix(path: &Path, which: LogRounds, rounds: u64) -> io::Result<Option<(Lines, u64)>> {
         let (mut lines, mut length, mut fits) = (Lines::default(), 0, true);
         if rounds > 0 && path.exists() {
             read_lines(path, |line, round| {
-                fits &= has_all_columns(line) || round > rounds;
+                fits &= which.has_all_columns(line) || round > rounds;
                 if round > rounds || !fits {
                     return false;
                 }

@@ -3,7 +3,8 @@
 use super::data::{DataFact, DataFacts};
 use crate::error::Error;
 use crate::experiment::{Curve, Run, Sweep};
-use fedlink::data::Dataset;
+use fedlink::data::catalog::entry;
+use fedlink::data::{DataError, Dataset};
 use fedlink::spec::BatchSize;
 use fedlink::system::simulation::{Needs, Simulation};
 use std::collections::BTreeMap;
@@ -23,18 +24,37 @@ pub struct Plan {
     files: Vec<Vec<String>>,
     /// The needs of a round of each curve.
     needs: Vec<Needs>,
+    /// The data sets that are not there, in whose place generated ones stand.
+    stand_ins: Vec<String>,
 }
 
 impl Plan {
     /// Loads the data and builds every curve once, so that a curve that cannot run is an error before the
     /// first run.
     pub fn new(sweep: Sweep, folders: &[PathBuf]) -> Result<Self, Error> {
+        Self::build(sweep, folders, false)
+    }
+
+    /// As [`Plan::new`], for an estimate: in place of a known data set that is not there stands a generated
+    /// one of its size.
+    pub fn for_estimate(sweep: Sweep, folders: &[PathBuf]) -> Result<Self, Error> {
+        Self::build(sweep, folders, true)
+    }
+
+    fn build(sweep: Sweep, folders: &[PathBuf], estimates: bool) -> Result<Self, Error> {
+        let mut stand_ins = Vec::new();
         let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
         let (mut needs, mut files, mut data) = (Vec::new(), Vec::new(), DataFacts::new());
         for Curve { spec, .. } in &sweep.curves {
             let name = &spec.data.dataset;
             if !datasets.contains_key(name) {
-                let dataset = fedlink::data::load(name, folders).map_err(Error::Dataset)?;
+                let dataset = match (fedlink::data::load(name, folders), entry(name)) {
+                    (Err(DataError::Missing { .. }), Some(entry)) if estimates => {
+                        stand_ins.push(name.clone());
+                        Arc::new(entry.stand_in())
+                    }
+                    (loaded, _) => loaded.map_err(Error::Dataset)?,
+                };
                 data.insert(name.clone(), DataFact::new(&dataset));
                 datasets.insert(name.clone(), dataset);
             }
@@ -49,7 +69,7 @@ impl Plan {
             }
             files.push(read);
         }
-        Ok(Self { sweep, data, datasets, files, needs })
+        Ok(Self { sweep, data, datasets, files, needs, stand_ins })
     }
 
     /// The settings of curves that are allowed and seldom intended, each once.
@@ -61,6 +81,11 @@ impl Plan {
             }
         }
         cautions
+    }
+
+    /// The data sets that are not there, in whose place generated ones stand.
+    pub fn stand_ins(&self) -> &[String] {
+        &self.stand_ins
     }
 
     /// The data sets by name.
@@ -92,6 +117,13 @@ impl Plan {
     /// The work of a whole run in multiplications: 6·d per sample and step of every device that trains, about
     /// 20·d per step for the optimizer, 10·d per report, and 2·d per test sample that is evaluated.
     pub fn cost(&self, run: &Run) -> f64 {
+        let config = &run.spec;
+        let evaluations = 2.0 * self.dataset(run).test.len() as f64 / config.run.evaluate_every as f64;
+        config.run.rounds as f64 * (self.round_cost(run) + self.needs(run).dim as f64 * evaluations)
+    }
+
+    /// The same of a round without an evaluation.
+    pub fn round_cost(&self, run: &Run) -> f64 {
         let Needs { dim, trained, .. } = self.needs(run);
         let config = &run.spec;
         let batch = match config.learn.batch {
@@ -99,9 +131,7 @@ impl Plan {
             BatchSize::Full => config.data.samples_per_device,
         };
         let step = 6.0 * batch as f64 + 20.0;
-        let round = trained as f64 * (config.learn.local_steps as f64 * step + 10.0);
-        let evaluations = 2.0 * self.dataset(run).test.len() as f64 / config.run.evaluate_every as f64;
-        dim as f64 * config.run.rounds as f64 * (round + evaluations)
+        dim as f64 * trained as f64 * (config.learn.local_steps as f64 * step + 10.0)
     }
 
     /// The indices of all runs, the longest first, so that short ones end last. Among equally long runs the

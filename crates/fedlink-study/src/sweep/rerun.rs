@@ -11,6 +11,7 @@ use super::stored_run::{StoredRun, outcome_fields};
 use crate::error::Error;
 use crate::experiment::Run;
 use crate::tables::results::{RunResult, Status};
+use fedlink::learn::fairness::WORST_DEVICE;
 use fedlink::parts::Parts;
 use fedlink::record::Row;
 use serde_json::Value;
@@ -279,9 +280,14 @@ fn first_difference(stored: &[Row], repeated: &[Row]) -> Option<u64> {
 
 /// Whether two rows are the same to the bit, NaN being NaN.
 pub(super) fn same_row(a: &Row, b: &Row) -> bool {
+    // Versions before 0.3 did not record it; it follows from other metrics.
+    let is_new = |name: &str| {
+        name == WORST_DEVICE && [a, b].iter().any(|row| row.metrics.iter().all(|(known, _)| known != name))
+    };
     let words = |row: &Row| {
         let columns = fedlink::record::ROW_COLUMNS.iter();
-        let metrics = row.metrics.iter().map(|(name, value)| format!("{name} {value}"));
+        let metrics = row.metrics.iter().filter(|(name, _)| !is_new(name));
+        let metrics = metrics.map(|(name, value)| format!("{name} {value}"));
         columns.map(|column| (column.value)(row).text()).chain(metrics).collect::<Vec<String>>()
     };
     words(a) == words(b)

@@ -4,7 +4,7 @@ use super::link::symbols_until;
 use crate::claims::{Measured, Subject, Verdicts};
 use crate::error::Error;
 use crate::experiment::Sweep;
-use crate::goals::{Goal, Median, Metrics, Reading, empty_from};
+use crate::goals::{EmptyBatteries, Goal, Median, Metrics, Reading, empty_batteries};
 use crate::statistics::{Estimate, estimate, evenness};
 use crate::tables::results::{CurveResult, RunResult, Status};
 use fedlink::spec::Spec;
@@ -47,6 +47,13 @@ impl Verdicts {
 }
 
 impl RunResult {
+    /// The batteries that were empty, with the round of the first by the outcome, where that has it.
+    fn empty_batteries(&self, spec: &Spec) -> Option<EmptyBatteries> {
+        let mut empty = empty_batteries(&self.rows, spec.energy.battery_j, spec.data.devices)?;
+        empty.round = self.outcome.first_empty.unwrap_or(empty.round);
+        Some(empty)
+    }
+
     /// The measurements of the run, whose configuration is `spec`.
     pub fn metrics(&self, spec: &Spec) -> Metrics {
         let target = spec.run.target;
@@ -59,7 +66,7 @@ impl RunResult {
             .with_worst_device_joules(self.outcome.worst_device_joules())
             .with_jain(jain)
             .with_symbols(symbols_until(&self.rows, spec))
-            .with_empty_battery(empty_from(&self.rows, spec.energy.battery_j))
+            .with_empty_batteries(self.empty_batteries(spec))
     }
 }
 

@@ -6,7 +6,8 @@ use super::error::{DataError, Flaw, Position};
 use super::idx::{self, IdxFiles};
 #[cfg(feature = "files")]
 use super::npz;
-use super::{Dataset, Samples, cifar, csv, digits};
+use super::{Dataset, Features, Samples, cifar, csv, digits};
+use crate::base::rng::{Purpose, stream};
 
 /// A known data set.
 #[derive(Clone, Copy, Debug)]
@@ -290,6 +291,32 @@ fn load_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> {
 }
 
 impl Entry {
+    /// Generated data of its sizes, for estimates of time: drawn digits in place of 28 × 28 gray images, noise
+    /// in place of others. Labels are random: nothing can be learned from them.
+    pub fn stand_in(&self) -> Dataset {
+        let features: usize = self.shape.iter().product();
+        let digits = (features == 28 * 28).then(digits::digits);
+        let samples = |count: usize, of: Option<&Samples>, part: u64| {
+            let mut rng = stream(0, Purpose::Digits, u64::MAX, part);
+            let pixels = match of.map(|samples| &samples.features) {
+                Some(Features::Bytes(bytes)) => {
+                    bytes.iter().copied().cycle().take(count * features).collect()
+                }
+                _ => (0..count * features).map(|_| rng.below(256) as u8).collect(),
+            };
+            let labels = (0..count).map(|_| rng.below(self.classes as u64) as u8).collect();
+            Samples { features: Features::Bytes(pixels), labels }
+        };
+        Dataset {
+            name: self.name.to_owned(),
+            features,
+            shape: self.shape,
+            classes: self.classes,
+            train: samples(self.train, digits.as_ref().map(|digits| &digits.train), 0),
+            test: samples(self.test, digits.as_ref().map(|digits| &digits.test), 1),
+        }
+    }
+
     fn load(&self, search_folders: &[PathBuf]) -> Result<Dataset, DataError> {
         if matches!(self.files, Files::Embedded) {
             return Ok(digits::digits());

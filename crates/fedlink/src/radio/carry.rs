@@ -4,7 +4,23 @@ use super::access::{Band, Grant};
 use super::rate::Rate;
 use super::{Combining, Known, Links, Radio, RadioParts};
 use crate::base::rng::{Purpose, stream};
-use crate::base::units::{Airtime, DeviceId};
+use crate::base::units::{Airtime, Bits, DeviceId};
+
+/// An upload on its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer<'a> {
+    /// What was granted.
+    pub grant: &'a Grant,
+    /// The bits that are sent of it, at most its budget.
+    pub bits: Bits,
+}
+
+impl<'a> Transfer<'a> {
+    /// An upload that fills its grant.
+    pub fn whole(grant: &'a Grant) -> Self {
+        Self { grant, bits: grant.budget }
+    }
+}
 
 /// The fate of an upload on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,11 +36,12 @@ impl Radio {
     /// The fate of a scheduled device's upload in round `t`, by the true channel.
     ///
     /// With estimates that are not exact it is lost if the channel carries less than the bits that were
-    /// granted; besides, packets are lost by the rate model, and by `radio.loss_threshold_db`. A packet that
+    /// granted; besides, packets are lost by the rate model at the bits that are sent, and by `radio.loss_threshold_db`. A packet that
     /// is lost is sent again, up to `radio.attempts` times in all, over the same channel: fading is constant
     /// within a round. Earlier receptions help by the rule of [`Combining`].
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
-        self.carry_of(&self.band(), t, device, grant, links.gains[device.index()], &links.known)
+        let gain = links.gains[device.index()];
+        self.carry_of(&self.band(), t, device, &Transfer::whole(grant), gain, &links.known)
     }
 
     /// The same where only the symbols of `band` were left for updates; `gain` is the true power gain of the
@@ -34,10 +51,11 @@ impl Radio {
         band: &Band,
         t: u64,
         device: DeviceId,
-        grant: &Grant,
+        transfer: &Transfer,
         gain: f64,
         known: &Known,
     ) -> Carried {
+        let grant = transfer.grant;
         let RadioParts { csi, rate, access, budget, loss, seed, .. } = &self.parts;
         if grant.budget.0 <= 0.0 {
             return Carried { delivered: true, airtime: grant.airtime };
@@ -66,7 +84,8 @@ impl Radio {
                     continue;
                 }
             }
-            let by_rate = rate.loss(stronger * snr, longer * grant.symbols.0, grant.budget.0);
+            let by_rate =
+                rate.loss(stronger * snr, longer * grant.symbols.0, transfer.bits.0.min(grant.budget.0));
             let decoded = one_draw.is_none_or(|draw| draw >= by_rate);
             let lost = 1.0 - (1.0 - by_threshold) * if one_draw.is_some() { 1.0 } else { 1.0 - by_rate };
             if decoded && (lost <= 0.0 || rng.uniform() >= lost) {

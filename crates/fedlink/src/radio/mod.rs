@@ -19,7 +19,7 @@ mod settings;
 pub mod trace;
 mod uplink;
 
-pub use carry::Carried;
+pub use carry::{Carried, Transfer};
 pub use csi::Csi;
 pub use decay::Decay;
 pub use known::{CapacityAt, Known, Links};

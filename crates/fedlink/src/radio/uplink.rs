@@ -147,6 +147,25 @@ impl Radio {
         }
     }
 
+    /// β_m·g of each resource block in round `t`, as it is; empty where the band is not made of blocks.
+    pub fn block_gains(&self, t: u64, device: DeviceId) -> Vec<f64> {
+        let mut gains = vec![0.0; self.parts.blocks];
+        if !gains.is_empty() {
+            self.parts.fading.blocks(t, device, &mut gains);
+            let mean = self.mean_gain(t, device);
+            gains.iter_mut().for_each(|gain| *gain *= mean);
+        }
+        gains
+    }
+
+    /// √β_m·h in round `t`, as it is, real and imaginary part, by antenna and resource block (one where the
+    /// band is flat); empty where the fading law draws powers alone.
+    pub fn amplitudes(&self, t: u64, device: DeviceId) -> Vec<[f64; 2]> {
+        let scale = libm::sqrt(self.mean_gain(t, device));
+        let scaled = |h: [f64; 2]| h.map(|part| scale * part);
+        self.parts.fading.amplitudes(t, device).into_iter().map(scaled).collect()
+    }
+
     /// The server's estimate of the gain.
     fn estimate(&self, t: u64, device: DeviceId, truth: f64) -> f64 {
         let RadioParts { csi, fading, seed, .. } = &self.parts;

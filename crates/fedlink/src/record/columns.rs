@@ -84,7 +84,7 @@ pub struct Column<R: 'static> {
 }
 
 impl<R> Column<R> {
-    const fn new(
+    pub(super) const fn new(
         name: &'static str,
         unit: &'static str,
         kind: CellKind,
@@ -94,7 +94,7 @@ impl<R> Column<R> {
         Self { name, unit, meaning, kind, optional: false, value, digest: |_, _| None }
     }
 
-    const fn optional(mut self) -> Self {
+    pub(super) const fn optional(mut self) -> Self {
         self.optional = true;
         self
     }

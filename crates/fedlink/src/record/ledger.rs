@@ -5,6 +5,7 @@ use super::{
 };
 use crate::base::state::MAX_COUNT;
 use crate::base::units::{DeviceId, Power};
+use crate::learn::fairness::WORST_DEVICE;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -316,7 +317,7 @@ impl Ledger {
         if let Some(evaluation) = &record.evaluation {
             word(evaluation.accuracy.to_bits());
             word(evaluation.loss.to_bits());
-            for (name, value) in &evaluation.metrics {
+            for (name, value) in evaluation.metrics.iter().filter(|(name, _)| name != WORST_DEVICE) {
                 name.bytes().for_each(|byte| word(byte.into()));
                 word(value.to_bits());
             }

@@ -2,6 +2,7 @@
 
 mod columns;
 mod cost;
+mod details;
 mod history;
 mod ledger;
 
@@ -9,6 +10,7 @@ pub use crate::base::hex::hexadecimal;
 pub use columns::{Cell, CellKind, Column, ROW_COLUMNS, TRANSMISSION_COLUMNS};
 pub(crate) use cost::{BatteryLedger, CostLedger, RowCost};
 pub use cost::{Cost, Energy, Phases};
+pub use details::{DECISION_COLUMNS, Decision, Details, Quantity};
 pub use history::History;
 pub(crate) use ledger::Ledger;
 
@@ -143,9 +145,14 @@ pub struct RoundRecord {
     /// The scheduled devices, in the order of the policy.
     pub transmissions: Vec<Transmission>,
     /// The devices that were not scheduled, ascending, with their links and reports; empty unless they are
-    /// [logged](crate::system::simulation::Simulation::log_all_devices). No digest depends on them.
+    /// [logged](crate::system::simulation::Simulation::log_all_devices), or the policy
+    /// [observes](crate::schedule::Policy::observes_all) them. No digest depends on them.
     #[serde(skip)]
     pub others: Vec<Transmission>,
+    /// The numbers that the policy decided by, and the channel of every device in detail; empty unless all
+    /// devices are [logged](crate::system::simulation::Simulation::log_all_devices). No digest depends on them.
+    #[serde(skip)]
+    pub details: Details,
     /// The training of the round.
     pub training: Training,
     /// Symbols that the reports of the candidates took, all together; 0: reports are free.
@@ -363,6 +370,7 @@ impl RoundRecord {
             round,
             transmissions: devices.iter().map(sent).collect(),
             others: Vec::new(),
+            details: Details::default(),
             training: Training::default(),
             report_symbols: 0,
             cost: None,

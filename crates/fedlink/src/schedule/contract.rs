@@ -300,6 +300,7 @@ impl Bench {
             known_of: &self.facts,
             samples: &samples,
             seed: self.seed,
+            notes: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Scheduling: the devices that send in a round, their bit weights, and the weights of their updates.
 
 pub mod contract;
+mod notes;
 pub mod policy;
 pub mod priced;
 pub mod queues;
@@ -10,6 +11,7 @@ mod reports;
 pub mod sampling;
 mod view;
 
+pub use notes::Notes;
 pub use received::Entries;
 pub use report_code::ReportCode;
 pub use reports::{Ask, Reports};
@@ -286,6 +288,12 @@ pub trait Policy: Persist + Send {
     /// they are of order M·d or M²; a run that exceeds the memory is rejected.
     fn state_numbers(&self, _devices: u64, _dim: u64) -> u128 {
         0
+    }
+
+    /// Whether [`Self::observe`] reads the devices that were not scheduled ([`RoundRecord::others`]), with their
+    /// links and reports.
+    fn observes_all(&self) -> bool {
+        false
     }
 
     /// Called after every round with its record.

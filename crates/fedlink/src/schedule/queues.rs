@@ -3,7 +3,7 @@
 use super::View;
 use crate::base::state::{State, StateError};
 use crate::base::units::DeviceId;
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 
 /// A virtual queue of each device, Q_m ← max(0, Q_m + P_m·x_m − P̄) in every round, x_m = 1 if it was
 /// scheduled.
@@ -30,6 +30,11 @@ impl PowerQueues {
         let power = view.links.power(device).0;
         let queue = self.queues.get(device.index()).copied().unwrap_or(0.0);
         if power > 0.0 { queue / power } else { 0.0 }
+    }
+
+    /// Notes Q of every device for logs.
+    pub fn note(&self, view: &View) {
+        view.note(Quantity::Queue, DeviceId::all(self.queues.len()).zip(self.queues.iter().copied()));
     }
 
     /// Adds the energy of a round, and subtracts the allowed energy.

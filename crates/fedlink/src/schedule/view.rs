@@ -1,5 +1,6 @@
 //! The information that a policy may read.
 
+use super::Notes;
 use crate::base::rng::{Purpose, Stream, stream};
 use crate::base::units::{DeviceId, Power};
 use crate::radio::{CapacityAt, Known};
@@ -34,6 +35,8 @@ pub struct View<'a> {
     pub(crate) known_of: &'a Facts,
     pub(crate) samples: &'a (dyn Fn(DeviceId) -> usize + Send + Sync),
     pub(crate) seed: u64,
+    /// Set where the round is logged.
+    pub(crate) notes: Option<&'a Notes>,
 }
 
 impl View<'_> {

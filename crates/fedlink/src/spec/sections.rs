@@ -327,22 +327,22 @@ pub struct ClockConfig {
 #[non_exhaustive]
 pub struct EnergyConfig {
     /// watts of a device while it trains
-    #[key(range = "≥ 0", unset = 0.8)]
+    #[key(range = "0 ..= 1e30", unset = 0.8)]
     pub compute_w: Option<f64>,
     /// κ of clock.compute = "cycles": joules are κ·cycles·f²
-    #[key(range = "≥ 0", unset = 1e-28)]
+    #[key(range = "0 ..= 1e30", unset = 1e-28)]
     pub kappa: Option<f64>,
     /// watts of a device's circuits while it sends, besides what it radiates
-    #[key(range = "≥ 0")]
+    #[key(range = "0 ..= 1e30")]
     pub circuit_w: f64,
     /// share of the power amplifier's input that is radiated
     #[key(default = 1.0, range = "> 0 and ≤ 1")]
     pub pa_efficiency: f64,
     /// watts of a device while it receives the model
-    #[key(range = "≥ 0")]
+    #[key(range = "0 ..= 1e30")]
     pub receive_w: f64,
     /// watts of a device while it waits
-    #[key(range = "≥ 0")]
+    #[key(range = "0 ..= 1e30")]
     pub idle_w: f64,
     /// joules in a device's battery; a device that cannot pay a round is left out
     #[key(range = "≥ 0 (0: no end)")]

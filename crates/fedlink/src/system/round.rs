@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::radio::{Carried, Links};
 use crate::record::Arrival;
 use crate::system::clock::{Clock, Uploads};
-use crate::system::fleet::Fleet;
+use crate::system::fleet::{Fleet, Sent};
 use crate::system::genie;
 use crate::system::server::{Scheduled, Server, Upload};
 
@@ -32,8 +32,8 @@ pub fn round(server: &mut Server, fleet: &mut Fleet, clock: &Clock, t: u64) -> R
     // 5. Each scheduled device compresses its update to at most R = n_m·C_m bits, and sends it. The true
     //    channel decides which uploads arrive.
     let sent = fleet.send(&mut trained, server.theta(), &scheduled, t)?;
-    let carry = |one: &Scheduled| server.carry(one, gains[one.device.index()]);
-    let mut carried: Vec<Carried> = scheduled.iter().map(carry).collect::<Result<_, Error>>()?;
+    let carry = |(one, sent): (&Scheduled, &Sent)| server.carry(one, sent.bits(), gains[one.device.index()]);
+    let mut carried: Vec<Carried> = scheduled.iter().zip(&sent).map(carry).collect::<Result<_, Error>>()?;
     let (powers, spent_j) = (&server.known()?.powers, |m| server.spent_j(m));
     let uploads = Uploads::new(&call, &trained.devices, &scheduled, powers, &spent_j);
     let (cost, late) = clock.finish(&timing, &present, &uploads, &mut carried);

@@ -98,9 +98,9 @@ impl PerDevice {
         const ALLOWED: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
         let good = |x: f64| ALLOWED.contains(&x);
         let (ok, text) = match self {
-            Self::Same(x) => (good(x), x.to_string()),
+            Self::Same(x) => (good(x), format!("{x:?}")),
             Self::Between([low, high]) => {
-                (good(low) && good(high) && low <= high, format!("[{low}, {high}]"))
+                (good(low) && good(high) && low <= high, format!("[{low:?}, {high:?}]"))
             }
         };
         if ok {
@@ -118,5 +118,30 @@ impl PerDevice {
                 stream(seed, Purpose::Compute, u64::MAX - label, u64::from(device.0)).between(low, high)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::spec::Config;
+
+    #[test]
+    fn no_number_of_a_processor_or_of_its_energy_makes_a_cost_infinite() {
+        let of = |key: &str, value: &str| {
+            let text = format!(
+                "radio.bandwidth_hz = 1e6\nradio.uplink_s = 0.01\nradio.snr_db = 10.0\n\
+                 clock.compute = \"cycles\"\n{key} = {value}"
+            );
+            Config::from_toml(&text).and_then(|config| config.validate()).map_err(|error| error.to_string())
+        };
+        for key in ["clock.cycles.hz", "clock.cycles.per_sample", "energy.kappa", "energy.idle_w"] {
+            let error = of(key, "1e308").unwrap_err();
+            assert!(error.starts_with(&format!("{key}: is 1e308, but must be")), "{error}");
+            assert_eq!(of(key, "1e-3"), Ok(()), "{key}");
+        }
+        assert!(of("clock.cycles.hz", "[1e9, 1e308]").is_err() && of("clock.cycles.hz", "0.0").is_err());
+        // The largest that are allowed.
+        let joules: f64 = 1e30 * 1e30 * f64::from(u32::MAX) * 1e60;
+        assert!(joules.is_finite());
     }
 }

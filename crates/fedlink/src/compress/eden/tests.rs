@@ -161,6 +161,16 @@ fn the_bias_over_hadamard_rotations_is_below_a_hundredth_but_for_few_equal_entri
 }
 
 #[test]
+fn an_update_of_two_equal_entries_has_a_bias_of_half_its_norm() {
+    // Half of the rotated entries are zero and are coded as signs: every draw gives v and errors of its size,
+    // which are the same function of the two signs.
+    let mut two = vec![0.0; 4096];
+    (two[5], two[900]) = (1.0, 1.0);
+    let bias = bias(&two, 4096, 300).max(0.0).sqrt();
+    assert!((0.4..0.6).contains(&bias), "{bias} of the norm");
+}
+
+#[test]
 fn one_place_is_unbiased_to_rounding_over_all_signs_and_places() {
     // With n = 1 the code is exact: v̂ = d′·x_i·(row i rotated back), whose mean over i is v for every D.
     let v = [0.6f32, -0.3, 0.1, 0.0];

@@ -8,6 +8,10 @@ use crate::learn::task::{ClassScore, Evaluation, Task};
 /// The prefix of the metric of a class, before its number.
 const CLASS: &str = "class_";
 
+/// The metric of the device with the lowest accuracy. It follows from the accuracies of the classes and from
+/// the split, and no digest depends on it.
+pub const WORST_DEVICE: &str = "worst_device";
+
 /// The number of training samples of each class on each device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClassTable {
@@ -71,6 +75,7 @@ impl ClassTable {
                 ("worst_tenth".into(), tenth),
                 ("device_deviation".into(), deviation),
                 ("device_gini".into(), gini),
+                (WORST_DEVICE.into(), devices.iter().copied().fold(f64::INFINITY, f64::min)),
             ]);
         }
     }

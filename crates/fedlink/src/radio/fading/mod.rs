@@ -60,6 +60,12 @@ pub trait Fading: Send + Sync {
         out.fill(self.gain(t, device));
     }
 
+    /// h of each antenna and resource block (one where the band is flat), real and imaginary part: the sum of
+    /// their squares over antennas is the gain of a block. Empty for a law of powers alone.
+    fn amplitudes(&self, _t: u64, _device: DeviceId) -> Vec<[f64; 2]> {
+        Vec::new()
+    }
+
     /// Whether [`blocks`](Self::blocks) differ from one another, for as many blocks as the law was built for.
     fn fades_apart(&self) -> bool {
         false

@@ -98,6 +98,31 @@ impl Multipath {
         });
     }
 
+    /// Gives the amplitudes of the taps of each antenna to `each`.
+    fn for_each_antenna(&self, t: u64, device: DeviceId, mut each: impl FnMut(&[[f64; 2]])) {
+        let taps = self.deviations.len();
+        // Taps are at most MAX_TAPS by the invariant of a profile.
+        let mut amplitudes = [[0.0; 2]; MAX_TAPS];
+        self.for_each(t, 0.0, device, |tap, direct, s| {
+            amplitudes[tap] = [direct[0] + s[0], direct[1] + s[1]];
+            if tap + 1 == taps {
+                each(&amplitudes[..taps]);
+            }
+        });
+    }
+
+    /// The amplitude of each resource block, given those of the taps.
+    fn over_blocks<'a>(&'a self, amplitudes: &'a [[f64; 2]]) -> impl Iterator<Item = [f64; 2]> + 'a {
+        self.phasors.chunks_exact(self.deviations.len()).map(move |phasors| {
+            let [mut re, mut im] = [0.0; 2];
+            for ([a, b], [c, d]) in amplitudes.iter().zip(phasors) {
+                re += a * c - b * d;
+                im += a * d + b * c;
+            }
+            [re, im]
+        })
+    }
+
     fn gain_before(&self, t: u64, delay_s: f64, device: DeviceId) -> f64 {
         if self.is_exponential {
             let mut rng = stream(self.seed, Purpose::Channel, t, u64::from(device.0));
@@ -144,22 +169,27 @@ impl Fading for Multipath {
         let taps = self.deviations.len();
         assert_eq!(out.len() * taps, self.phasors.len(), "one gain for each block of the propagation");
         out.fill(0.0);
-        // Taps are at most MAX_TAPS by the invariant of a profile.
-        let mut amplitudes = [[0.0; 2]; MAX_TAPS];
-        self.for_each(t, 0.0, device, |tap, direct, s| {
-            amplitudes[tap] = [direct[0] + s[0], direct[1] + s[1]];
-            if tap + 1 < taps {
-                return;
-            }
-            for (gain, phasors) in out.iter_mut().zip(self.phasors.chunks_exact(taps)) {
-                let [mut re, mut im] = [0.0; 2];
-                for ([a, b], [c, d]) in amplitudes.iter().zip(phasors) {
-                    re += a * c - b * d;
-                    im += a * d + b * c;
-                }
-                *gain += re * re + im * im;
+        self.for_each_antenna(t, device, |amplitudes| {
+            for (gain, h) in out.iter_mut().zip(self.over_blocks(amplitudes)) {
+                *gain += h[0] * h[0] + h[1] * h[1];
             }
         });
+    }
+
+    fn amplitudes(&self, t: u64, device: DeviceId) -> Vec<[f64; 2]> {
+        let mut all = Vec::new();
+        // Powers alone are drawn then.
+        if self.is_exponential {
+            return all;
+        }
+        self.for_each_antenna(t, device, |amplitudes| {
+            if self.phasors.is_empty() {
+                all.push(amplitudes[0]);
+            } else {
+                all.extend(self.over_blocks(amplitudes));
+            }
+        });
+        all
     }
 
     fn fades_apart(&self) -> bool {

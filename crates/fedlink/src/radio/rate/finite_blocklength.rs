@@ -20,6 +20,8 @@ pub struct FiniteBlocklengthConfig {
 impl PartConfig for FiniteBlocklengthConfig {
     type Part = dyn Rate;
     const NAME: &'static str = "finite-blocklength";
+    // The loss was that of all bits granted, even if fewer were sent.
+    const REVISION: u32 = 2;
     const MEANING: &'static str = "one code over the symbols of an upload, which is lost with probability \
                                    radio.finite-blocklength.error (normal approximation)";
 

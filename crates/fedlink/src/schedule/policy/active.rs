@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::sampling::successive;
 use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
 
@@ -75,6 +76,8 @@ impl Policy for Active {
         let k = view.k.min(devices.len());
         let by_value = (libm::round((1.0 - self.uniform) * k as f64) as usize).clamp(k.min(1), k);
         let p = self.probabilities(&values);
+        view.note_each(Quantity::Score, &devices, |i| values[i]);
+        view.note_each(Quantity::Probability, &devices, |i| p[i]);
         // Those that were dropped are not drawn by value, even if too few are left.
         let able = p.iter().filter(|p| **p > 0.0).count();
         let mut rng = view.rng(0);

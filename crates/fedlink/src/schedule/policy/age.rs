@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::{Bias, Policy, Selection, Trains, View, largest_indices_by};
 
 /// The entry of this policy.
@@ -59,6 +60,7 @@ impl Policy for Age {
             // Of equals, the larger gain; a just scheduled device has f = 0, whatever its channel.
             (self.logarithm(view.devices.age(device, view.t)) + channel, view.links.gain(device))
         };
+        view.note_each(Quantity::Score, &devices, |i| value(i).0);
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
     }
 

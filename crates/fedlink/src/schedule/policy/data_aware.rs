@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::{
     Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, largest_indices_by,
 };
@@ -104,6 +105,7 @@ impl Policy for DataAware {
             // Of equals, the larger gain.
             (libm::log(importance) + channel, view.links.gain(device))
         };
+        view.note_each(Quantity::Score, &devices, |i| value(i).0);
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
     }
 

@@ -3,7 +3,7 @@
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::{
     Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
@@ -80,6 +80,8 @@ impl Policy for GradientChannel {
             let square = if mean > 0.0 { squares[row] / mean } else { 0.0 };
             (square - price, view.links.gain(device))
         };
+        view.note_each(Quantity::Score, &reports.devices, |row| index(row).0);
+        self.queues.note(view);
         let rows = largest_indices_by(&reports.devices, view.k, index);
         Schedule { picks: rows.into_iter().map(|row| Pick::new(reports.devices[row], norm(row))).collect() }
     }

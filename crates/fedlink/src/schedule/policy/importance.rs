@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::priced::probabilities;
 use crate::schedule::sampling::{Target, des_raj, successive};
 use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
@@ -107,6 +108,9 @@ impl Policy for Importance {
         let capacities: Vec<f64> = devices.iter().map(|&device| view.links.capacity(device)).collect();
         let p = self.first_draw(&u, &capacities);
         let drawn = successive(&p, view.k, &mut view.rng(0));
+        view.note_each(Quantity::Probability, devices, |row| p[row]);
+        let positions = drawn.iter().zip(1u32..).map(|(&row, position)| (devices[row], f64::from(position)));
+        view.note(Quantity::Order, positions);
         let pairs: Vec<(f64, f64)> = drawn.iter().map(|&row| (targets[row], p[row])).collect();
         let weight = |(row, weight): (usize, f64)| Pick {
             device: devices[row],

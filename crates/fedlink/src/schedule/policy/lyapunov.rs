@@ -3,7 +3,7 @@
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 use crate::schedule::priced::probabilities;
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::sampling::{Target, systematic};
@@ -66,12 +66,20 @@ impl Lyapunov {
         let price = |device: &DeviceId| self.queues.over_power(*device, view) / self.config.v;
         let prices: Vec<f64> = devices.iter().map(price).collect();
         let u: Vec<f64> = u.iter().map(|u| (u / mean).min(1e100)).collect();
-        (targets, probabilities(&u, &prices, view.k))
+        let p = probabilities(&u, &prices, view.k);
+        // λ is that of any device whose p is below 1.
+        if let Some(i) = (0..p.len()).find(|&i| p[i] > 0.0 && p[i] < 1.0) {
+            let multiplier = (u[i] / p[i]).powi(2) - prices[i];
+            view.note_each(Quantity::Threshold, devices, |_| multiplier);
+        }
+        (targets, p)
     }
 
     /// Draws K of `devices`, whose updates have these norms, with their weights.
     fn draw(&self, view: &View, devices: &[DeviceId], norms: &[f64]) -> Vec<(usize, f64)> {
         let (targets, p) = self.probabilities(view, devices, norms);
+        view.note_each(Quantity::Probability, devices, |row| p[row]);
+        self.queues.note(view);
         let mut rng = view.rng(0);
         let mut order: Vec<usize> = (0..devices.len()).collect();
         rng.shuffle(&mut order);

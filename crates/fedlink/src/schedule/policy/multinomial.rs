@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::sampling::Target;
 use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 
@@ -39,6 +40,8 @@ impl Multinomial {
     fn draw(self, view: &View) -> Vec<(DeviceId, u32)> {
         let devices = view.eligible();
         let weights = self.target.weights(&devices, view.links.devices(), |device| view.samples(device));
+        let sum: f64 = if view.is_logged() { weights.iter().sum() } else { 1.0 };
+        view.note_each(Quantity::Probability, &devices, |i| weights[i] / sum);
         let mut total = 0.0;
         let ends: Vec<f64> = weights.iter().map(|weight| (total += weight, total).1).collect();
         let mut rng = view.rng(0);

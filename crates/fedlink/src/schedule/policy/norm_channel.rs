@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::{
     Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by,
 };
@@ -60,6 +61,7 @@ impl Policy for NormChannel {
         let values: Vec<f64> = (0..reports.len()).map(logarithm).collect();
         let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let gain = |row: usize| view.links.gain(reports.devices[row]);
+        view.note_each(Quantity::Score, &reports.devices, |row| values[row]);
         let rows = largest_indices_by(&reports.devices, view.k, |row| (values[row], gain(row)));
         let weight = |row: usize| {
             if best == f64::NEG_INFINITY || best.is_nan() { 0.0 } else { libm::exp(values[row] - best) }

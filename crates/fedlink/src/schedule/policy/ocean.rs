@@ -3,7 +3,7 @@
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
 use serde::{Deserialize, Serialize};
 
@@ -170,8 +170,12 @@ impl Policy for Ocean {
         self.unit = view.average_power.0 * view.symbols as f64;
         let devices = view.eligible();
         let costs: Vec<Cost> = devices.iter().map(|&device| self.cost(view, device)).collect();
+        view.note_each(Quantity::Score, &devices, |i| costs[i].price);
+        view.note_each(Quantity::Queue, &devices, |i| self.queues[devices[i].index()]);
         let chosen = if self.config.elastic {
-            greedy(&costs, view.k, self.worth(view.t + 1), view.symbols as f64)
+            let worth = self.worth(view.t + 1);
+            view.note_each(Quantity::Threshold, &devices, |_| worth);
+            greedy(&costs, view.k, worth, view.symbols as f64)
         } else {
             let cost = |i: usize| (-costs[i].price, -costs[i].symbols);
             crate::schedule::largest_indices_by(&devices, view.k, cost)

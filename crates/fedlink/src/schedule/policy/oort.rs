@@ -3,7 +3,7 @@
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 use crate::schedule::sampling::successive;
 use crate::schedule::{Ask, Bias, Policy, Selection, Trains, View};
 use serde::{Deserialize, Serialize};
@@ -191,6 +191,9 @@ impl Policy for Oort {
         };
         let scores = self.scores(&tried.iter().map(facts).collect::<Vec<_>>(), t, desired);
         let above = self.above_the_cut(&scores, exploited);
+        view.note_each(Quantity::Score, &tried, |i| scores[i]);
+        let cut = above.iter().map(|&i| scores[i]).fold(f64::INFINITY, f64::min);
+        view.note_each(Quantity::Threshold, if above.is_empty() { &[] } else { &tried }, |_| cut);
         let weights: Vec<f64> = above.iter().map(|&i| scores[i]).collect();
         let drawn = successive(&weights, exploited, &mut rng).into_iter().map(|i| tried[above[i]]);
         let mut chosen: Vec<DeviceId> = drawn.collect();

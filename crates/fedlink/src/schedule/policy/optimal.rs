@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::sampling::{Target, systematic};
 use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
 
@@ -106,6 +107,7 @@ impl Policy for Optimal {
         let norm = |row: usize| f64::from(reports.first(row)).max(0.0);
         let u: Vec<f64> = (0..devices.len()).map(|row| targets[row] * norm(row)).collect();
         let p = probabilities(&u, view.k);
+        view.note_each(Quantity::Probability, devices, |row| p[row]);
         let mut rng = view.rng(0);
         let mut order: Vec<usize> = (0..devices.len()).collect();
         rng.shuffle(&mut order);

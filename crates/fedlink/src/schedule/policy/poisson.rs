@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::sampling::uniform;
 use crate::schedule::{Bias, Pick, Policy, Reports, Sampling, Schedule, Selection, Weight, Trains, View};
 
@@ -61,6 +62,7 @@ impl Persist for Poisson {}
 impl Policy for Poisson {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
         let mut rng = view.rng(0);
+        view.note(Quantity::Probability, view.everyone().into_iter().map(|device| (device, self.rate)));
         // Every device has its own draw, so that it does not depend on which others may send.
         let mut chosen: Vec<DeviceId> =
             view.everyone().into_iter().filter(|_| rng.uniform() < self.rate).collect();

@@ -3,7 +3,7 @@
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 use crate::schedule::{Bias, Policy, Selection, Trains, View, largest_indices_by};
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,7 @@ impl Policy for ProportionalFair {
             }
         };
         let value = |i: usize| (ratio(i), view.links.gain(devices[i]));
+        view.note_each(Quantity::Score, &devices, |i| value(i).0);
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
     }
 

@@ -3,6 +3,7 @@
 use crate::base::state::Persist;
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
+use crate::record::Quantity;
 use crate::schedule::sampling::uniform;
 use crate::schedule::{Bias, Policy, Selection, Trains, View};
 
@@ -34,7 +35,10 @@ impl Persist for Random {}
 
 impl Policy for Random {
     fn candidates(&mut self, view: &View) -> Vec<DeviceId> {
-        uniform(view.eligible(), view.k, &mut view.rng(0))
+        let devices = view.eligible();
+        let probability = view.k.min(devices.len()) as f64 / devices.len().max(1) as f64;
+        view.note_each(Quantity::Probability, &devices, |_| probability);
+        uniform(devices, view.k, &mut view.rng(0))
     }
 
     fn selection(&self) -> Selection {

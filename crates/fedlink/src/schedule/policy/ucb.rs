@@ -3,7 +3,7 @@
 use crate::base::state::{Persist, State, StateError};
 use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
-use crate::record::RoundRecord;
+use crate::record::{Quantity, RoundRecord};
 use crate::schedule::{Bias, Policy, Reports, Schedule, Selection, Trains, View, largest_indices_by};
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +92,8 @@ impl Policy for Ucb {
         let devices = view.eligible();
         // The present channel is not used; ties go to the lower device number.
         let value = |i: usize| (self.index(&self.arms[devices[i].index()], view.t, view.k), 0.0);
+        view.note_each(Quantity::Score, &devices, |i| value(i).0);
+        view.note_each(Quantity::Queue, &devices, |i| self.arms[devices[i].index()].queue);
         largest_indices_by(&devices, view.k, value).into_iter().map(|i| devices[i]).collect()
     }
 

@@ -20,6 +20,12 @@ impl Draft<'_> {
         let Config { radio, clock, data, schedule, learn, .. } = self.config;
         let facts = self.facts;
         let mut cautions = Vec::new();
+        if self.config.energy.receive_w > 0.0 && !facts.downlink.takes_time {
+            cautions.push(format!(
+                "energy.receive_w is {} and has no effect: clock.downlink = \"{}\" takes no time",
+                self.config.energy.receive_w, clock.downlink
+            ));
+        }
         if facts.server_optimizer.divides_by_size && learn.server_rate >= 1.0 {
             cautions.push(format!(
                 "learn.server_rate is {} and learn.server_optimizer \"{}\", which divides the step by its \

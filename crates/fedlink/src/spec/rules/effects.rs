@@ -2,7 +2,6 @@
 
 use super::Draft;
 use crate::clock::compute::Compute;
-use crate::clock::downlink::Downlink;
 use crate::parts::{ConfigError, parts_with};
 use crate::radio::access::Access;
 use crate::radio::cell::layout::Layout;
@@ -301,10 +300,8 @@ impl Draft<'_> {
                 physical,
                 NEEDS_UNITS,
             ),
-            rule("energy.receive_w", energy.receive_w > 0.0, facts.downlink.takes_time, || {
-                let models = parts_with::<dyn Downlink>(|facts| facts.takes_time);
-                format!("needs a downlink that takes time; set {models}")
-            }),
+            // A property of the device: the downlink may be changed beside it, and a caution says so.
+            rule("energy.receive_w", energy.receive_w > 0.0, physical, NEEDS_UNITS),
             rule("energy.idle_w", energy.idle_w > 0.0, physical, NEEDS_UNITS),
             rule("energy.battery_j", energy.battery_j > 0.0, physical, NEEDS_UNITS),
             rule("energy.group_battery_j", energy.group_battery_j.is_some(), physical, NEEDS_UNITS),

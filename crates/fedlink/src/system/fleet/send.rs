@@ -29,6 +29,14 @@ pub struct Sent {
 }
 
 impl Sent {
+    /// The bits that it sends: those of the payload, or by the scheme's count.
+    pub fn bits(&self) -> Bits {
+        match (&self.given, self.wire_bits) {
+            (Given::Payload, Some(bits)) => Bits(bits as f64),
+            _ => self.spent.bits,
+        }
+    }
+
     /// The part of it that arrives, sent for `airtime`: nothing if it was late or the channel did not carry
     /// it. Silence always arrives.
     pub fn upload_over(&self, carried: &Carried, late: bool) -> Upload<'_> {

@@ -6,7 +6,7 @@ use crate::base::units::{Bits, DeviceId};
 use crate::error::Error;
 use crate::radio::Known;
 use crate::radio::access::{Band, Grant};
-use crate::schedule::{Ask, Pick, Policy, Reports, Schedule, View, Weight, check_candidates};
+use crate::schedule::{Ask, Notes, Pick, Policy, Reports, Schedule, View, Weight, check_candidates};
 use crate::system::device::{Request, Sender};
 
 /// The candidates of a round, and the reports that they must send.
@@ -128,6 +128,7 @@ impl Server {
                 known.silence(m);
             }
         }
+        self.notes = self.log_all.then(|| Notes::new(known.devices()));
         // The policy is moved out while the view borrows the rest of the server.
         let most = self.radio.k_at(t);
         let k = self.with_policy(|policy, server| policy.round_k(&server.view(t, most, &known)));
@@ -185,6 +186,7 @@ impl Server {
             known_of: &self.facts,
             samples: &*self.samples,
             seed: self.spec.run.seed,
+            notes: self.notes.as_ref(),
         }
     }
 

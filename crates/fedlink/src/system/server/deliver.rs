@@ -2,7 +2,7 @@
 
 use super::book::Underpriced;
 use super::call::{Call, Decided, Open};
-use super::recorded::{not_scheduled, record};
+use super::recorded::{details, not_scheduled, record};
 use super::{Body, Server, Upload};
 use crate::aggregate::{Clip, WINDOW, clip};
 use crate::aggregate::{Contribution, Delta, normalize_steps};
@@ -135,8 +135,11 @@ impl Server {
         }
         let mut record = record(&call, &known, &decided, uploads, &arrivals, training);
         record.cost = cost;
-        if self.log_all {
+        if self.log_all || self.policy.observes_all() {
             record.others = not_scheduled(&call, &known, &decided);
+        }
+        if let Some(notes) = self.notes.take() {
+            record.details = details(&self.radio, &known, call.t, notes.decisions());
         }
         let sent = record.transmissions.iter().map(|sent| (sent.device, sent.power, sent.airtime));
         self.radio.settle(&sent.collect::<Vec<(DeviceId, Power, Airtime)>>());

@@ -36,15 +36,15 @@ pub use upload::{Body, Upload};
 
 use crate::aggregate::Aggregator;
 use crate::aggregate::optimizer::ServerOptimizer;
-use crate::base::units::{DeviceId, Shape};
+use crate::base::units::{Bits, DeviceId, Shape};
 use crate::compress::{BudgetRule, Compressor, Encoded, LevelRule};
 use crate::error::Error;
 use crate::learn::correction::Correction;
 use crate::learn::rate::Rate;
 use crate::learn::steps::LocalSteps;
-use crate::radio::{Carried, Known, Links, Radio};
+use crate::radio::{Carried, Known, Links, Radio, Transfer};
 use crate::record::{Ledger, RoundRecord, Training};
-use crate::schedule::{Ask, DeviceTable, Facts, Genie, Policy, ReportCode, Selection};
+use crate::schedule::{Ask, DeviceTable, Facts, Genie, Notes, Policy, ReportCode, Selection};
 use crate::spec::Spec;
 use book::DeviceBook;
 use call::Open;
@@ -128,6 +128,8 @@ pub struct Server {
     last: Option<RoundRecord>,
     /// Whether records also hold the devices that were not scheduled.
     log_all: bool,
+    /// The numbers that the policy has noted in this round, where they are logged.
+    notes: Option<Notes>,
     /// Memory for the noise of a round, if there is any.
     noise: Encoded,
 }
@@ -196,6 +198,7 @@ impl Server {
             rounds_done: 0,
             last: None,
             log_all: false,
+            notes: None,
             noise: Encoded::Silent,
         }
     }
@@ -269,11 +272,12 @@ impl Server {
         self.open.as_ref().map(|open| &open.known).ok_or(Error::order("known: no round has begun"))
     }
 
-    /// The fate of the upload of a scheduled device in the round that is open, over a channel of which `gain`
-    /// is the true power gain.
-    pub fn carry(&self, one: &Scheduled, gain: f64) -> Result<Carried, Error> {
+    /// The fate of the upload of a scheduled device in the round that is open, of which it sends `bits`, over a
+    /// channel of which `gain` is the true power gain.
+    pub fn carry(&self, one: &Scheduled, bits: Bits, gain: f64) -> Result<Carried, Error> {
         let open = self.open.as_ref().ok_or(Error::order("carry: no round has begun"))?;
-        Ok(self.radio.carry_of(&one.band, open.call.t, one.device, &one.grant, gain, &open.known))
+        let transfer = Transfer { grant: &one.grant, bits };
+        Ok(self.radio.carry_of(&one.band, open.call.t, one.device, &transfer, gain, &open.known))
     }
 
     /// The training of devices with these losses, weighted as the server weighs updates.

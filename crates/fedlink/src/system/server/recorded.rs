@@ -3,8 +3,8 @@
 use super::Upload;
 use super::call::{Call, Decided};
 use crate::base::units::{Airtime, Bits, DeviceId, Power, Symbols};
-use crate::radio::Known;
-use crate::record::{Arrival, RoundRecord, Training, Transmission};
+use crate::radio::{Known, Radio};
+use crate::record::{Arrival, Decision, Details, RoundRecord, Training, Transmission};
 use crate::schedule::Weight;
 
 /// The record of the round.
@@ -47,6 +47,7 @@ pub(super) fn record(
         round: call.t + 1,
         transmissions: uploads.iter().enumerate().map(transmission).collect(),
         others: Vec::new(),
+        details: Details::default(),
         training,
         report_symbols,
         cost: None,
@@ -82,4 +83,16 @@ pub(super) fn not_scheduled(call: &Call, known: &Known, decided: &Decided) -> Ve
         report_symbols: decided.report_symbols,
     };
     DeviceId::all(known.devices()).filter(|device| waits[device.index()]).map(other).collect()
+}
+
+/// The details of round `t`, of which the policy noted `decisions`.
+pub(super) fn details(radio: &Radio, known: &Known, t: u64, decisions: Vec<Decision>) -> Details {
+    let mut details = Details { decisions, ..Details::default() };
+    // Where nodes measured their links, the radio knows nothing of them.
+    let is_simulated = |device: &DeviceId| known.snr(*device).is_some();
+    for device in DeviceId::all(radio.devices()).filter(is_simulated) {
+        details.block_gains.extend(radio.block_gains(t, device));
+        details.amplitudes.extend(radio.amplitudes(t, device));
+    }
+    details
 }
