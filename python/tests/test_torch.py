@@ -195,4 +195,4 @@ def test_without_torch_the_message_names_the_package_to_install():
 
     script = "import sys; sys.modules['torch'] = None; import fedlink.torch"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert "ImportError: fedlink.torch needs PyTorch: pip install 'fedlink[torch]'" in ended.stderr
+    assert "ImportError: fedlink.torch needs PyTorch: pip install 'torch>=2'" in ended.stderr
