@@ -65,8 +65,8 @@ class LinkBudget:
     #: One row for each policy, means over rounds: devices ``trained``, devices ``heard`` at least once,
     #: ``bits`` of all that are scheduled, the shares of those that are ``silent``, ``lost`` or ``late``, and
     #: with units seconds by phase and joules by kind. Where devices are in groups, ``uploads_1`` and
-    #: ``airtime_1`` are the shares of the first group, up to the fourth. ``refused`` is the reason why a policy
-    #: cannot be run.
+    #: ``airtime_1`` are the shares of the first group, up to the fourth. ``refused`` is the reason why a
+    #: policy cannot be run.
     policies: _fedlink.Table
     #: One row for each policy and each number that differs from seed to seed: ``mean``, ``low`` and ``high``
     #: over the seeds, a 95 % interval; no rows for one seed.

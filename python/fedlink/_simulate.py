@@ -66,8 +66,8 @@ def simulate(
     trust: the state of a custom policy is unpickled.
 
     ``log_rounds="all"`` keeps every device of every round with its link, its report and the numbers that the
-    policy decided by, as ``fedlink run --log-rounds all`` does: ``result.devices``. A checkpoint does not hold
-    this log.
+    policy decided by, as ``fedlink run --log-rounds all`` does: ``result.devices``. A checkpoint does not
+    hold this log.
 
     >>> result = fedlink.simulate({"schedule.policy": "bc", "run.rounds": 20})
     >>> result.rounds.to_pandas()
@@ -76,7 +76,7 @@ def simulate(
     if log_rounds not in (None, "all"):
         raise ValueError(f'log_rounds: must be None or "all", but is {log_rounds!r}')
     if log_rounds is not None and checkpoint is not None:
-        raise ValueError("log_rounds: a checkpoint does not hold the log; leave checkpoint= or log_rounds= out")
+        raise ValueError("log_rounds: a checkpoint does not hold the log; leave one of the two out")
     try:
         run = _start(config, policy, compressor, fading, data, partition, task, parts)
         if log_rounds is not None:
@@ -192,9 +192,9 @@ class Result(Costs, Fairness):
     rounds: _fedlink.Table
     #: One row for each transmission: its sender, its content and its channel.
     transmissions: _fedlink.Table
-    #: With ``log_rounds="all"`` one row for each device in each round: the columns of ``transmissions``, and the
-    #: numbers that the policy decided by (``score``, ``probability``, ``threshold``, ``queue``, ``order``);
-    #: otherwise None.
+    #: With ``log_rounds="all"`` one row for each device in each round: the columns of ``transmissions``, and
+    #: the numbers that the policy decided by (``score``, ``probability``, ``threshold``, ``queue``,
+    #: ``order``); otherwise None.
     devices: _fedlink.Table | None
     #: θ(T).
     theta: npt.NDArray[np.float32]

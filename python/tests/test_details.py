@@ -75,7 +75,8 @@ def test_a_wrong_note_or_log_is_an_error():
             view.note(*self.note)
             return numpy.arange(view.devices)
 
-    for note, problem in [(("scores", 1.0), "must be one of"), (("score", [1.0, 2.0]), "one for each of the 8")]:
+    short = ("score", [1.0, 2.0])
+    for note, problem in [(("scores", 1.0), "must be one of"), (short, "one for each of the 8")]:
         Wrong.note = note
         with pytest.raises(ValueError, match=problem):
             fedlink.simulate(SMALL, policy=Wrong, progress=False)

@@ -53,7 +53,9 @@ pub struct LinkBudget {
 /// The link budget of an experiment: `name` is a preset or the name of `text`. With `rounds` all means are
 /// over this number of rounds.
 #[pyfunction]
-#[pyo3(signature = (name, text, settings, parts, rounds = None, data_dir = None, policies = Vec::new(), seeds = None))]
+#[pyo3(signature = (
+    name, text, settings, parts, rounds = None, data_dir = None, policies = Vec::new(), seeds = None
+))]
 #[expect(clippy::too_many_arguments, reason = "the signature of Python")]
 pub fn link_budget(
     py: Python<'_>,

@@ -40,8 +40,8 @@ pub struct Links {
     true_capacities: Reals,
     /// β·g of each resource block as it is, a row for each device; None where the band is not made of blocks.
     block_gains: Option<Py<PyArray2<f64>>>,
-    /// √β·h, complex, by device, antenna and resource block (one where the band is flat); None where the fading
-    /// law draws powers alone.
+    /// √β·h, complex, by device, antenna and resource block (one where the band is flat); None where the
+    /// fading law draws powers alone.
     amplitudes: Option<Py<PyArray3<Complex64>>>,
     /// Meters east of the server; None without a cell, as all that follow.
     x_m: Option<Reals>,

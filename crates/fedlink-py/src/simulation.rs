@@ -148,8 +148,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// One row for each device in each round, with the numbers that the policy decided by; None unless they are
-    /// logged.
+    /// One row for each device in each round, with the numbers that the policy decided by; None unless they
+    /// are logged.
     fn devices(&self) -> PyResult<Option<Table>> {
         let state = self.state()?;
         state.logged.as_ref().map(|logged| decisions(&logged.lines, &logged.decisions)).transpose()

@@ -401,8 +401,8 @@ fn spread(study: &LinkBudgetStudy, seeds: u64) -> String {
     let _ = writeln!(
         text,
         "means over {seeds} seeds with 95 % intervals; the tables above are of the first seed\n\
-         bits: granted in a round; uploads 1, airtime 1: the share of the first group of devices; first and half \
-         empty:\nrounds until the first and the half of the batteries is empty"
+         bits: granted in a round; uploads 1, airtime 1: the share of the first group of devices; first and \
+         half empty:\nrounds until the first and the half of the batteries is empty"
     );
     text
 }

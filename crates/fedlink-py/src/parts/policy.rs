@@ -176,8 +176,8 @@ impl View {
         })
     }
 
-    /// Notes numbers that the policy decides by in this round, one for each of the M devices (NaN: none) or one
-    /// for all: `--log-rounds all` and `simulate(log_rounds="all")` have them. `name` is one of "score",
+    /// Notes numbers that the policy decides by in this round, one for each of the M devices (NaN: none) or
+    /// one for all: `--log-rounds all` and `simulate(log_rounds="all")` have them. `name` is one of "score",
     /// "probability", "threshold", "queue" and "order".
     fn note(&self, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(quantity) = Quantity::ALL.into_iter().find(|quantity| quantity.name() == name) else {

@@ -176,8 +176,8 @@ impl<'a> Curves<'a> {
         }
     }
 
-    /// The curves that `selector` fits; at least one. If none has all the keys that it gives a value, curves fit
-    /// that lack some of them: a key of a part that a curve does not choose cannot differ from a value.
+    /// The curves that `selector` fits; at least one. If none has all the keys that it gives a value, curves
+    /// fit that lack some of them: a key of a part that a curve does not choose cannot differ from a value.
     pub fn select(&self, selector: &'a Selector) -> Result<Selection<'a>, String> {
         let (mut fixed, mut listed, mut wanted) = (Vec::new(), Vec::new(), Vec::new());
         for term in &selector.terms {

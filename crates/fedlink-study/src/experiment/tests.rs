@@ -525,7 +525,8 @@ fn choosing_another_part_by_a_setting_keeps_the_file_valid() {
 #[test]
 fn a_setting_that_switches_off_what_goals_need_is_an_error() {
     let text = "[run]\nfairness = true\n[sweep]\n\"schedule.policy\" = [\"bc\", \"random\"]\n\
-                [goals]\nfast = \"rounds until worst-device >= 0.5\"\n[claims]\na = \"bc worst-class > random worst-class\"\n";
+                [goals]\nfast = \"rounds until worst-device >= 0.5\"\n\
+                [claims]\na = \"bc worst-class > random worst-class\"\n";
     let mut experiment = Experiment::parse("x", text).unwrap();
     assert!(experiment.clone().expand(&Parts::default()).is_ok());
     experiment.set("run.fairness", "false").unwrap();

@@ -59,8 +59,8 @@ pub(crate) enum Party<'a> {
 
 /// The reason why a comparison must not be decided by its runs; none if it may.
 ///
-/// At half of the seeds or more, both sides ended at chance level, or empty batteries may decide which side is
-/// ahead. One side that learned makes a comparison meaningful, with any other side. A number is at chance
+/// At half of the seeds or more, both sides ended at chance level, or empty batteries may decide which side
+/// is ahead. One side that learned makes a comparison meaningful, with any other side. A number is at chance
 /// level if it is an accuracy that chance reaches; a number of any other unit says nothing about learning.
 pub(crate) fn distrusted(left: Party, right: Party) -> Option<String> {
     let Party::Runs(goal, _, runs) = left else { return None };
@@ -232,8 +232,8 @@ mod tests {
         // 2 × 20 rounds are more than the 20 that the other had done.
         assert!(of(&sound, 2.0, &late).is_some());
         let reason = of(&sound, 1.0, &early).unwrap();
-        let said = "at 1 of 1 seeds batteries were empty before the goal was reached (3 of 40 at the end, the \
-                    first by round 20)";
+        let said = "at 1 of 1 seeds batteries were empty before the goal was reached (3 of 40 at the end, \
+                    the first by round 20)";
         assert!(reason.starts_with(said), "{reason}");
         assert!(of(&late, 1.0, &early).is_some());
         // A number of rounds that was exceeded while all batteries lasted.

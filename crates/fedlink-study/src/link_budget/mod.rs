@@ -163,8 +163,8 @@ pub struct PolicyCost {
     pub battery_rounds: Option<[f64; 3]>,
     /// The share of each group in uploads and airtime; empty without groups.
     pub groups: Vec<GroupShare>,
-    /// Numbers that differ from seed to seed, by name: means over the seeds with 95 % intervals. Empty for one
-    /// seed; all other fields are of the first.
+    /// Numbers that differ from seed to seed, by name: means over the seeds with 95 % intervals. Empty for
+    /// one seed; all other fields are of the first.
     pub over_seeds: Vec<(String, Estimate)>,
 }
 

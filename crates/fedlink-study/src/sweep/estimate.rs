@@ -79,9 +79,9 @@ pub fn rounds_saved(plan: &Plan, folder: &Path, index: usize) -> u64 {
     if files.was_begun() { restored().unwrap_or(0) } else { 0 }
 }
 
-/// The estimate for the runs of these indices; `done` gives the rounds of each that are done. The first rounds
-/// of every curve are computed as in the sweep, as many runs side by side, until the time for that is over;
-/// the pace of further curves is that of a similar one, by the multiplications of a round.
+/// The estimate for the runs of these indices; `done` gives the rounds of each that are done. The first
+/// rounds of every curve are computed as in the sweep, as many runs side by side, until the time for that is
+/// over; the pace of further curves is that of a similar one, by the multiplications of a round.
 pub fn forecast(
     plan: &Plan,
     indices: &[usize],

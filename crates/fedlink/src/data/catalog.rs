@@ -291,8 +291,8 @@ fn load_folder(folder: &Path, name: &str) -> Result<Dataset, DataError> {
 }
 
 impl Entry {
-    /// Generated data of its sizes, for estimates of time: drawn digits in place of 28 × 28 gray images, noise
-    /// in place of others. Labels are random: nothing can be learned from them.
+    /// Generated data of its sizes, for estimates of time: drawn digits in place of 28 × 28 gray images,
+    /// noise in place of others. Labels are random: nothing can be learned from them.
     pub fn stand_in(&self) -> Dataset {
         let features: usize = self.shape.iter().product();
         let digits = (features == 28 * 28).then(digits::digits);

@@ -9,7 +9,7 @@ use crate::base::units::{Airtime, Bits, DeviceId};
 /// An upload on its way.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer<'a> {
-    /// What was granted.
+    /// The grant.
     pub grant: &'a Grant,
     /// The bits that are sent of it, at most its budget.
     pub bits: Bits,
@@ -36,9 +36,10 @@ impl Radio {
     /// The fate of a scheduled device's upload in round `t`, by the true channel.
     ///
     /// With estimates that are not exact it is lost if the channel carries less than the bits that were
-    /// granted; besides, packets are lost by the rate model at the bits that are sent, and by `radio.loss_threshold_db`. A packet that
-    /// is lost is sent again, up to `radio.attempts` times in all, over the same channel: fading is constant
-    /// within a round. Earlier receptions help by the rule of [`Combining`].
+    /// granted; besides, packets are lost by the rate model at the bits that are sent, and by
+    /// `radio.loss_threshold_db`. A packet that is lost is sent again, up to `radio.attempts` times in all,
+    /// over the same channel: fading is constant within a round. Earlier receptions help by the rule of
+    /// [`Combining`].
     pub fn carry(&self, t: u64, device: DeviceId, grant: &Grant, links: &Links) -> Carried {
         let gain = links.gains[device.index()];
         self.carry_of(&self.band(), t, device, &Transfer::whole(grant), gain, &links.known)

@@ -1,4 +1,5 @@
-//! The details of a round that only logs have: the numbers that a policy decided by, and the channel as it is.
+//! The details of a round that only logs have: the numbers that a policy decided by, and the channel as it
+//! is.
 
 use super::columns::{Cell, CellKind, Column};
 

@@ -150,7 +150,8 @@ pub struct RoundRecord {
     #[serde(skip)]
     pub others: Vec<Transmission>,
     /// The numbers that the policy decided by, and the channel of every device in detail; empty unless all
-    /// devices are [logged](crate::system::simulation::Simulation::log_all_devices). No digest depends on them.
+    /// devices are [logged](crate::system::simulation::Simulation::log_all_devices). No digest depends on
+    /// them.
     #[serde(skip)]
     pub details: Details,
     /// The training of the round.

@@ -290,8 +290,8 @@ pub trait Policy: Persist + Send {
         0
     }
 
-    /// Whether [`Self::observe`] reads the devices that were not scheduled ([`RoundRecord::others`]), with their
-    /// links and reports.
+    /// Whether [`Self::observe`] reads the devices that were not scheduled ([`RoundRecord::others`]), with
+    /// their links and reports.
     fn observes_all(&self) -> bool {
         false
     }

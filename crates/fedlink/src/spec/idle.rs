@@ -7,8 +7,8 @@ use toml::Value;
 const SECTIONS: [&str; 3] = ["radio", "cell", "clock"];
 
 impl Config {
-    /// Whether `key` has an effect on the choice of parts that the configuration makes: it is no key of a part,
-    /// or one of a chosen part, built-in or custom.
+    /// Whether `key` has an effect on the choice of parts that the configuration makes: it is no key of a
+    /// part, or one of a chosen part, built-in or custom.
     ///
     /// ```
     /// let config = fedlink::spec::Config::from_toml("[schedule]\npolicy = \"bc-bn2\"").unwrap();

@@ -338,8 +338,8 @@ fn estimates_lose_the_same_share_of_uploads_for_every_access_scheme_and_mode() {
     }
 }
 
-/// The probability that a code of `symbols`, whose SNR carries `budget` bits with probability 1 − `error`, loses
-/// `bits`: Q((n·C − k + ½·log2(2n))/√(n·V)) at the SNR that the budget needs.
+/// The probability that a code of `symbols`, whose SNR carries `budget` bits with probability 1 − `error`,
+/// loses `bits`: Q((n·C − k + ½·log2(2n))/√(n·V)) at the SNR that the budget needs.
 fn loss_of(budget: f64, bits: f64, symbols: f64, error: f64) -> f64 {
     use fedlink::radio::rate::{FiniteBlocklength, Rate};
     let rate = FiniteBlocklength::new(error);

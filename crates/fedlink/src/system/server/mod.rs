@@ -272,8 +272,8 @@ impl Server {
         self.open.as_ref().map(|open| &open.known).ok_or(Error::order("known: no round has begun"))
     }
 
-    /// The fate of the upload of a scheduled device in the round that is open, of which it sends `bits`, over a
-    /// channel of which `gain` is the true power gain.
+    /// The fate of the upload of a scheduled device in the round that is open, of which it sends `bits`, over
+    /// a channel of which `gain` is the true power gain.
     pub fn carry(&self, one: &Scheduled, bits: Bits, gain: f64) -> Result<Carried, Error> {
         let open = self.open.as_ref().ok_or(Error::order("carry: no round has begun"))?;
         let transfer = Transfer { grant: &one.grant, bits };
