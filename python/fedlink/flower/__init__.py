@@ -20,11 +20,12 @@ except ImportError as error:  # pragma: no cover
 
 from .client import UpdateAwareClientApp, update_reply
 from .record import NodeRecord, Outcome, RoundRecord
-from .strategy import NobodyTakesPart, UpdateAwareStrategy
+from .strategy import Diverged, NobodyTakesPart, UpdateAwareStrategy
 from .uplink import DeclaredUplink, SimulatedUplink
 
 __all__ = [
     "DeclaredUplink",
+    "Diverged",
     "NobodyTakesPart",
     "NodeRecord",
     "Outcome",

@@ -213,6 +213,7 @@ class UpdateAwareClientApp(ClientApp):
         number = protocol.whole(request, "round", 1, protocol.MAX_ROUNDS)
         protocol.whole(request, "device", 0, protocol.MAX_DEVICES - 1)
         budget = protocol.real(request, "budget")
+        limit = protocol.whole(request, "limit", 0, 2**53) if "limit" in request else math.inf
         with self._lock:
             ours.load(_state(context))
             waiting = ours.waiting
@@ -225,6 +226,10 @@ class UpdateAwareClientApp(ClientApp):
             _keep(ours, context)
         answer: dict[str, ConfigRecordValues] = {"silent": True}
         if encoded.payload is not None:
+            if len(encoded.payload) > limit:
+                raise ProtocolError(
+                    f"the update has {len(encoded.payload)} bytes, and the server reads {limit} at most"
+                )
             level, bits, entries = int(encoded.level), float(encoded.bits), int(encoded.entries)
             answer = {"payload": encoded.payload, "level": level, "bits": bits, "entries": entries}
         return Message(RecordDict({KEY: ConfigRecord(answer)}), reply_to=message)

@@ -10,7 +10,7 @@
     ``loss`` and ``examples`` if it has them, ``rate``, and the app's metrics of training.
 
 ``train.fedlink_upload``
-    The server sends ``round``, ``device``, ``budget`` and ``encoder``. The node answers with ``payload``,
+    The server sends ``round``, ``device``, ``budget``, ``limit`` (bytes) and ``encoder``. The node answers with ``payload``,
     ``level``, ``bits`` and ``entries``; or with ``silent``, or ``lost``.
 
 Every request has the ``version`` of these messages, and a node refuses one that is not its own.
@@ -306,6 +306,22 @@ def shown(value: object) -> str:
     except ValueError:
         # Python does not print whole numbers of thousands of digits.
         return "a number of too many digits"
+
+
+def payload_limit(entries: int) -> int:
+    """The most bytes of an update of so many entries: twice those of its numbers, and a few."""
+    return 8 * entries + 4096
+
+
+#: The most characters of a text of others in a log or a record.
+MAX_TEXT = 300
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """A text of others on one line: without control characters, and cut off after ``limit`` characters."""
+    cut = text[: limit + 1].strip()
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in cut)
+    return shown if len(shown) <= limit and len(text) <= limit + 1 else f"{shown[: limit - 1]}…"
 
 
 def answers(record: Mapping[str, object], asks: list[str]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,14 +10,12 @@ from copy import copy
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from time import monotonic, sleep
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
-from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Result
-from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
 from flwr.supercore import log
 
 import fedlink
@@ -25,26 +24,44 @@ from fedlink._server import checked
 
 from . import protocol
 from .folder import Folder
-from .grid import REMIND_EVERY, WatchedGrid
+from .grid import NAMED, REMIND_EVERY, WatchedGrid
+from .identity import Identities, Keys
+from .metrics import alike
+from .nodes import GONE, Answer, Asked, Nodes
 from .protocol import KEY, METRICS, ProtocolError
 from .record import NodeRecord, Outcome, RoundRecord
 from .uplink import SimulatedUplink, Uplink
 
-#: Errors of a reply that mean: the node is gone.
-GONE = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
-
 #: Arguments of ``FedAvg`` that a policy decides here.
 NOT_OURS = ("fraction_train", "min_train_nodes")
 
-#: fedlink's part of a node's reply.
-Answer = dict[str, object]
+#: The metrics of a node that are not aggregated.
+LEFT_OUT = "round %d, %s: its metrics are left out: %s"
 
-#: A request to a node, and the record of its outcome.
-Asked = tuple[NodeRecord, Message]
+#: The worth of each report: a node may send a false one.
+TRUST = {
+    "norm": "the norm is a claim; the audit finds one that contradicts the update that is sent, and no other",
+    "compressed-norm": "the norm after compression is checked against the update that is sent (defense.audit)",
+    "loss": "the training loss is a claim that cannot be checked",
+    "rms-loss": "the training loss is a claim that cannot be checked",
+}
+
+#: Updates with a smaller part of the model's entries are worth a warning.
+TINY = 1e-3
+
+#: A loss so many times that of the first evaluation (or 1, if that is more) stops the run.
+EXPLODES = 1000.0
+
+#: The reason of a node that gets no work.
+BUSY = "it is busy with a request of an earlier round"
 
 
 class NobodyTakesPart(RuntimeError):
     """There is no node that could take part in the run."""
+
+
+class Diverged(RuntimeError):
+    """The loss of the server's evaluation is not finite, or far above that of the first evaluation."""
 
 
 @dataclass
@@ -55,8 +72,8 @@ class _Round:
     begun: float
     #: The nodes that trained and reported, by device, in the policy's order.
     reported: dict[int, NodeRecord] = field(default_factory=dict)
-    #: The metrics of their training.
-    metrics: list[MetricRecord] = field(default_factory=list)
+    #: The metrics of their training, by device.
+    metrics: dict[int, MetricRecord] = field(default_factory=dict)
     uploads: list[Asked] = field(default_factory=list)
     #: The scheduled devices, in the policy's order.
     schedule: list[int] = field(default_factory=list)
@@ -85,12 +102,18 @@ class UpdateAwareStrategy(FedAvg):
     ``records`` is a folder for the records of the run, written as they come; with ``resume`` a run that was
     stopped continues there, with the state of its policy.
 
-    The first round begins when ``min_available_nodes`` are there (all devices, if not given); later ones with
-    the nodes that are there. The first phase waits ``compute_timeout`` seconds for its answers, evaluation by
-    the nodes ``evaluate_timeout``, and every phase without a limit of its own the ``timeout`` of
-    :meth:`start`. Nodes that do not answer, fail or send impossible values are left out: :attr:`records` and
-    the metrics of the round record these nodes and the reasons. If no node can take part, the run ends with
-    :class:`NobodyTakesPart`.
+    The first round begins when ``min_available_nodes`` are connected (all devices, if not given), and the
+    run ends if they are not after ``start_timeout`` seconds; later rounds begin with the nodes that are
+    there. The server waits ``hello_timeout`` seconds for the answer to a greeting, ``compute_timeout`` for
+    training, ``upload_timeout`` for an update and ``evaluate_timeout`` for evaluation by the nodes; a limit
+    that is None is the ``timeout`` of :meth:`start`. A request expires with its limit. A node that exceeds
+    one is busy: it gets no work until it has answered. Nodes that do not answer, fail or send impossible
+    values are left out: :attr:`records` and the metrics of the round record these nodes and the reasons. If
+    no node can take part, the run ends with :class:`NobodyTakesPart`.
+
+    ``keys`` binds devices to the keys of authenticated nodes: a table of public keys by device, or
+    ``"first-come"``, where the first node that is a device binds it. Another claimant is rejected. Without
+    ``keys`` a node that says it is a device takes the place of the earlier one.
 
     Evaluation by the nodes (``fraction_evaluate``, ``min_evaluate_nodes``, ``evaluate_metrics_aggr_fn``) and
     the metrics of training (``train_metrics_aggr_fn``, ``weighted_by_key``) are those of ``FedAvg``, over the
@@ -111,9 +134,13 @@ class UpdateAwareStrategy(FedAvg):
         substitute: bool = True,
         records: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        hello_timeout: float | None = 30.0,
         compute_timeout: float | None = None,
+        upload_timeout: float | None = None,
         evaluate_timeout: float | None = None,
+        start_timeout: float | None = None,
         min_available_nodes: int | None = None,
+        keys: Keys | Literal["first-come"] | None = None,
         **fedavg: Any,
     ) -> None:
         if wrong := [name for name in NOT_OURS if name in fedavg]:
@@ -145,7 +172,9 @@ class UpdateAwareStrategy(FedAvg):
         self.uplink: Uplink = uplink or SimulatedUplink(self.devices)
         wanted = self.devices if min_available_nodes is None else min_available_nodes
         super().__init__(min_available_nodes=wanted, **fedavg)
-        self.compute_timeout, self.evaluate_timeout = compute_timeout, evaluate_timeout
+        self.hello_timeout, self.start_timeout = hello_timeout, start_timeout
+        self.compute_timeout, self.upload_timeout = compute_timeout, upload_timeout
+        self.evaluate_timeout = evaluate_timeout
         self.substitute = substitute
         #: The outcome of every node, round by round; of a run that was resumed, the rounds since.
         self.records: list[RoundRecord] = []
@@ -156,14 +185,14 @@ class UpdateAwareStrategy(FedAvg):
         #: The part of the configuration that nodes need to compress, as every request has it.
         self._encoder = ""
         self._timeout: float | None = None
-        # In the order of acquaintance: of two nodes that are one device, the later is the restarted one.
-        self._device_of: dict[int, int] = {}
-        self._rates: dict[int, float] = {}
-        self._evaluates: set[int] = set()
-        #: The last problem of each node; a node that has taken part since is not in it.
-        self._problems: dict[int, str] = {}
+        #: The nodes that the run has met.
+        self.nodes = Nodes(self.devices, self.uplink.declared, Identities.read(keys, self.devices))
         self._round: _Round | None = None
         self._reports: dict[int, list[float]] = {}
+        #: Whether the warning of small updates was given.
+        self._is_warned = False
+        #: The loss of the first evaluation by the server.
+        self._first_loss: float | None = None
 
     @classmethod
     def reference(cls, *arguments: Any, **options: Any) -> UpdateAwareStrategy:
@@ -234,7 +263,7 @@ class UpdateAwareStrategy(FedAvg):
                 self._evaluated(metrics)
             return metrics
 
-        watched = WatchedGrid(grid, self._label, self._limit)
+        watched = WatchedGrid(grid, self.nodes.label, self._limit)
         result = super().start(
             watched, arrays, num_rounds - done, timeout, train_config, evaluate_config, evaluate
         )
@@ -259,8 +288,11 @@ class UpdateAwareStrategy(FedAvg):
         self.server = server = self._new_server(protocol.theta_of(arrays), rounds, layers)
         self._arrays, self.records, self._round = arrays, [], None
         self._encoder = protocol.encoder_config(self.config, layers)
+        for ask in server.asks:
+            log(INFO, "reports: %s", TRUST[ask])
         if self._folder is not None:
             self._folder.begin(server)
+            self._folder.restore_keys(self.nodes.identities)
         return server
 
     def configure_train(
@@ -304,9 +336,18 @@ class UpdateAwareStrategy(FedAvg):
         losses = {device: node.train_loss for device, node in reported if node.train_loss is not None}
         if losses and len(losses) == len(this.reported):
             record.train_loss = server.mean_loss(losses)
+        excluded = set(server.excluded)
         arrivals = server.deliver(uploads, record.trained, record.train_loss or 0.0)
         for device, arrival in zip(this.schedule, arrivals):
             _judge(this.reported[device], arrival)
+        for device in sorted(set(server.excluded) - excluded):
+            log(
+                WARNING,
+                "round %d: device %d is excluded from here on (defense.strikes)",
+                record.round,
+                device,
+            )
+        self._log_entries(record, server)
         record.nodes.sort(key=lambda node: -1 if node.device is None else node.device)
         record.seconds = monotonic() - this.begun
         for node in record.nodes:
@@ -322,22 +363,36 @@ class UpdateAwareStrategy(FedAvg):
         if self._folder is not None:
             self._folder.add(server, record)
         metrics = record.metrics()
-        if this.metrics:
-            if not any(self.weighted_by_key in one for one in this.metrics):
-                # No node reports the weight of its metrics: their weights are equal.
-                for one in this.metrics:
-                    one[self.weighted_by_key] = 1
-            replied = [RecordDict({METRICS: one}) for one in this.metrics]
-            validate_message_reply_consistency(replied, self.weighted_by_key, check_arrayrecord=False)
-            metrics.update(self.train_metrics_aggr_fn(replied, self.weighted_by_key))
+        kept, problems = alike(this.metrics, self.weighted_by_key)
+        for device, problem in problems.items():
+            log(WARNING, LEFT_OUT, record.round, f"device {device}", problem)
+        if kept:
+            contents = [RecordDict({METRICS: one}) for one in kept]
+            metrics.update(self.train_metrics_aggr_fn(contents, self.weighted_by_key))
         return protocol.model_of(server.theta, self._arrays), metrics
+
+    def _log_entries(self, record: RoundRecord, server: fedlink.Server) -> None:
+        """Logs the part of the model that the updates of a round carry."""
+        entries = [node.entries or 0 for node in record.having(Outcome.SENT)]
+        if not entries:
+            return
+        size, mean = server.theta.size, sum(entries) / len(entries)
+        log(INFO, "round %d: an update has %.0f of %d entries on average", record.round, mean, size)
+        if mean < TINY * size and not self._is_warned:
+            self._is_warned = True
+            log(
+                WARNING,
+                "updates have less than %g %% of the model's entries: give the uplink more symbols, or a "
+                "longer deadline",
+                100 * TINY,
+            )
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
         """Requests for the nodes that are there and have an evaluation function."""
         there = set(grid.get_node_ids())
-        able = [node for node, device in self._nodes().items() if node in there and node in self._evaluates]
+        able = [node for node in self.nodes.current() if node in there and node in self.nodes.evaluates]
         if self.fraction_evaluate == 0.0 or not able:
             return []
         count = min(len(able), max(int(len(able) * self.fraction_evaluate), self.min_evaluate_nodes))
@@ -346,6 +401,26 @@ class UpdateAwareStrategy(FedAvg):
         content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config})
         chosen = sorted(random.sample(able, count))
         return [Message(content, node_id, MessageType.EVALUATE) for node_id in chosen]
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """The aggregate of the nodes' evaluations, over those that can be aggregated."""
+        number = server_round if self.server is None else self.server.rounds_done
+        found: dict[int, MetricRecord] = {}
+        problems: dict[int, str] = {}
+        for reply in replies:
+            node_id = reply.metadata.src_node_id
+            if reply.has_error():
+                problems[node_id] = _reason(reply.error.reason or f"error {reply.error.code}")
+            elif len(records := list(reply.content.metric_records.values())) != 1:
+                problems[node_id] = f"there are {len(records)} MetricRecords instead of one"
+            else:
+                found[node_id] = records[0]
+        kept, unlike = alike(found, self.weighted_by_key)
+        for node_id, problem in (problems | unlike).items():
+            log(WARNING, LEFT_OUT, number, self.nodes.label(node_id), problem)
+        log(INFO, "aggregate_evaluate: the metrics of %d nodes", len(kept))
+        contents = [RecordDict({METRICS: one}) for one in kept]
+        return self.evaluate_metrics_aggr_fn(contents, self.weighted_by_key) if kept else None
 
     def _evaluated(self, metrics: MetricRecord | None) -> None:
         """Notes the server's own evaluation, and closes the records of the round."""
@@ -357,106 +432,132 @@ class UpdateAwareStrategy(FedAvg):
             if metrics is None
             else {k: float(v) for k, v in metrics.items() if isinstance(v, (int, float))}
         )
+        loss = numbers.get("loss")
+        if loss is not None and not self._is_sound(loss):
+            raise Diverged(self._stopped(loss))
         if "accuracy" in numbers:
             server.evaluated(numbers.pop("accuracy"), numbers.pop("loss", float("nan")), numbers)
         if self._folder is not None:
             self._folder.evaluated(server, self.records[-1])
 
+    def _is_sound(self, loss: float) -> bool:
+        """Whether training may go on after an evaluation with this loss."""
+        if self._first_loss is None and math.isfinite(loss):
+            self._first_loss = loss
+        return math.isfinite(loss) and loss <= EXPLODES * max(1.0, self._first_loss or 0.0)
+
+    def _stopped(self, loss: float) -> str:
+        """The reason why the run stops, and the way to resume it."""
+        number = self.records[-1].round
+        problem = f"the loss of the evaluation after round {number} is {loss:g}: the run has stopped"
+        sent = [f"{node.device}" for node in self.records[-1].having(Outcome.SENT)]
+        senders = f"; devices {', '.join(sent)} sent in this round" if sent else ""
+        if self._folder is None:
+            return f"{problem}{senders}. Give records=FOLDER, and the last good model is kept"
+        good = self._folder.roll_back()
+        return (
+            f"{problem}{senders}. {self._folder.path} has the model of round {good}: leave out the node at "
+            "fault and resume with resume=True, or begin anew with a lower rate"
+        )
+
     # Nodes.
-
-    def _nodes(self) -> dict[int, int]:
-        """The device of every node; of two nodes that are one device, the later."""
-        latest = {device: node for node, device in self._device_of.items()}
-        return {node: device for device, node in latest.items()}
-
-    def _label(self, node_id: int) -> str:
-        device = self._device_of.get(node_id)
-        return f"node {node_id}" if device is None else f"device {device}"
 
     def _limit(self, message_type: str, timeout: float | None) -> float | None:
         """The seconds to wait for a type of message if the caller passes ``timeout``."""
-        own = self.evaluate_timeout if message_type.startswith(MessageType.EVALUATE) else None
+        if message_type.startswith(MessageType.EVALUATE):
+            own = self.evaluate_timeout
+        elif message_type.endswith(protocol.HELLO):
+            own = self.hello_timeout
+        else:
+            own = self.upload_timeout if message_type.endswith(protocol.UPLOAD) else self.compute_timeout
         return timeout if own is None else own
 
-    def _meet(self, grid: Grid, record: RoundRecord) -> dict[int, int]:
-        """Waits for nodes, requests the device numbers of new ones, and returns the node of every device that
-        is there."""
-        needed = self.min_available_nodes if len(self.records) == 1 else 1
-        begun = reminded = monotonic()
-        while len(present := list(grid.get_node_ids())) < needed:
-            now = monotonic()
-            if len(self.records) > 1 and self._timeout is not None and now - begun > self._timeout:
-                raise NobodyTakesPart(f"all nodes are gone, and none came back within {self._timeout:.0f} s")
-            if now - reminded >= REMIND_EVERY or reminded == begun:
-                reminded = now
-                log(
-                    INFO,
-                    "Waiting for nodes to connect: %d connected (minimum required: %d).",
-                    len(present),
-                    needed,
-                )
-            sleep(1)
-        content = RecordDict({KEY: protocol.request(declared=self.uplink.declared)})
-        asked = [
-            (NodeRecord(node_id, None, "hello"), Message(content, node_id, f"query.{protocol.HELLO}"))
-            for node_id in sorted(set(present) - self._device_of.keys())
-        ]
-        for (node, _), answer in zip(asked, self._ask(grid, asked)):
-            if answer is None or not self._introduce(node, answer):
-                record.nodes.append(node)
-                self._problems[node.node_id] = f"node {node.node_id}: {node.reason}"
-        there = set(present)
-        self._problems = {node: problem for node, problem in self._problems.items() if node in there}
-        node_of = {device: node_id for node_id, device in self._nodes().items() if node_id in there}
-        if not node_of:
-            raise NobodyTakesPart("no node can take part:\n" + "\n".join(self._problems.values()))
-        return node_of
+    def _message(self, content: RecordDict, node: NodeRecord, kind: str) -> Message:
+        """A request that expires with the limit of its phase, so that no node works on an old one."""
+        message_type = f"train.{kind}"
+        return Message(content, node.node_id, message_type, ttl=self._limit(message_type, self._timeout))
 
-    def _introduce(self, node: NodeRecord, answer: Answer) -> bool:
-        try:
-            protocol.check_version(answer, "the node")
-            device = protocol.whole(answer, "device", -1, self.devices - 1)
-            rate = protocol.real(answer, "rate", above=0.0) if self.uplink.declared else 0.0
-        except ProtocolError as problem:
-            node.outcome, node.reason = Outcome.REJECTED, f"{problem}"
-            return False
-        if device < 0:
-            taken = set(self._device_of.values())
-            device = next(number for number in range(len(taken) + 1) if number not in taken)
-            if device >= self.devices:
-                node.outcome = Outcome.REJECTED
-                node.reason = f"it has no partition-id, and all {self.devices} devices are taken"
-                return False
-        if device in self._device_of.values():
-            log(WARNING, "node %d takes the place of device %d", node.node_id, device)
-        self._device_of[node.node_id] = device
-        self._rates[device] = rate
-        if answer.get("evaluates"):
-            self._evaluates.add(node.node_id)
-        self._problems.pop(node.node_id, None)
-        return True
+    def _meet(self, grid: Grid, record: RoundRecord) -> dict[int, int]:
+        """Waits for nodes, greets new ones, and returns the node of every device that can work."""
+        first = len(self.records) == 1
+        needed = self.min_available_nodes if first else 1
+        limit = self.start_timeout if first and self.start_timeout is not None else self._timeout
+        begun, reminded = monotonic(), 0.0
+        while True:
+            self.nodes.keys = {node.node_id: node.public_key for node in grid.get_nodes()}
+            present = set(self.nodes.keys)
+            self._greet(grid, record, present)
+            node_of = {device: node for node, device in self.nodes.current().items() if node in present}
+            free = {device: node for device, node in node_of.items() if node not in self.nodes.busy}
+            if len(present) >= needed and (free or not node_of):
+                break
+            waited = monotonic() - begun
+            if limit is not None and waited > limit:
+                raise NobodyTakesPart(self._missing(node_of, needed, limit))
+            if not reminded or waited - reminded >= REMIND_EVERY:
+                reminded = max(waited, 0.1)
+                log(INFO, "%s (%.0f s)", self._missing(node_of, needed, None), waited)
+            sleep(min(1.0, limit or 1.0))
+        if not node_of:
+            raise NobodyTakesPart("no node can take part:\n" + "\n".join(self.nodes.problems.values()))
+        busy = {device: node for device, node in node_of.items() if device not in free}
+        record.nodes += [NodeRecord(node, device, "hello", reason=BUSY) for device, node in busy.items()]
+        return free
+
+    def _greet(self, grid: Grid, record: RoundRecord, present: set[int]) -> None:
+        """Greets the nodes that are new, and reads the answers of busy ones."""
+        self.nodes.keep(present)
+        late = [(node, self._answer_of(node, reply)) for node, reply in self.nodes.freed(grid)]
+        answers = [(node, answer) for node, answer in late if node.device is None]
+        asked = [
+            (NodeRecord(node_id, None, "hello"), self.nodes.greeting(node_id))
+            for node_id in self.nodes.strangers(present)
+        ]
+        answers += zip([node for node, _ in asked], self._ask(grid, asked))
+        for node, answer in answers:
+            if answer is not None and self.nodes.introduce(node, answer):
+                if self._folder is not None:
+                    self._folder.keep_keys(self.nodes.identities)
+            else:
+                record.nodes.append(node)
+                self.nodes.problems[node.node_id] = f"node {node.node_id}: {node.reason}"
+                if node.outcome is Outcome.FAILED:
+                    self.nodes.rejected.add(node.node_id)
+
+    def _missing(self, node_of: Mapping[int, int], needed: int, limit: float | None) -> str:
+        """The nodes that a round waits for, in words."""
+        if len(self.records) > 1:
+            state = "all nodes are busy" if node_of else "all nodes are gone"
+            return state + ("" if limit is None else f", and none came back within {limit:.0f} s")
+        missing = [str(device) for device in range(self.devices) if device not in node_of]
+        named = ", ".join(missing[:NAMED])
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        state = f"{len(node_of)} of {needed} nodes are here; missing: devices {named}{more}"
+        if limit is None:
+            return f"waiting for nodes to connect: {state}"
+        problems = "".join(f"\n{problem}" for problem in self.nodes.problems.values())
+        return f"{state}, after {limit:.0f} s. Start them, or lower min_available_nodes.{problems}"
 
     def _check_hope(self, node_of: dict[int, int], record: RoundRecord) -> None:
         """Stops a run in which every node that is there has failed."""
         for node in record.nodes:
             if node.outcome in (Outcome.FAILED, Outcome.REJECTED):
-                self._problems[node.node_id] = f"{self._label(node.node_id)}: {node.reason}"
+                self.nodes.problems[node.node_id] = f"{self.nodes.label(node.node_id)}: {node.reason}"
             elif node.outcome is Outcome.NOT_SCHEDULED:
-                self._problems.pop(node.node_id, None)
-        if all(node_id in self._problems for node_id in node_of.values()):
-            raise NobodyTakesPart("every node failed:\n" + "\n".join(self._problems.values()))
+                self.nodes.problems.pop(node.node_id, None)
+        if all(node_id in self.nodes.problems for node_id in node_of.values()):
+            raise NobodyTakesPart("every node failed:\n" + "\n".join(self.nodes.problems.values()))
 
     def _ask(self, grid: Grid, asked: list[Asked]) -> list[Answer | None]:
         """Sends messages and waits for the answers."""
         if not asked:
             return []
-        timeout = self._timeout if self.compute_timeout is None else self.compute_timeout
-        return self._answers(
-            asked, grid.send_and_receive([message for _, message in asked], timeout=timeout), grid
-        )
+        messages = [message for _, message in asked]
+        return self._answers(asked, grid.send_and_receive(messages, timeout=self._timeout), grid)
 
-    @staticmethod
-    def _answers(asked: list[Asked], replies: Iterable[Message], grid: Grid | None) -> list[Answer | None]:
+    def _answers(
+        self, asked: list[Asked], replies: Iterable[Message], grid: Grid | None
+    ) -> list[Answer | None]:
         """The answer of each node; for None the node's record has the reason."""
         replied = {reply.metadata.reply_to_message_id: reply for reply in replies}
         seconds = getattr(grid, "seconds", {})
@@ -467,22 +568,26 @@ class UpdateAwareStrategy(FedAvg):
             node.down_bytes += protocol.size_of(message)
             if node.phase != "hello":
                 setattr(node, f"{node.phase}_seconds", seconds.get(message_id))
-            answer = None
+            answers.append(None if reply is None else self._answer_of(node, reply))
             if reply is None:
                 node.outcome, node.reason = Outcome.ABSENT, "no answer in time"
-            elif reply.has_error():
-                node.outcome = Outcome.ABSENT if reply.error.code in GONE else Outcome.FAILED
-                node.reason = _reason(reply.error.reason or f"error {reply.error.code}")
-            elif reply.metadata.src_node_id != node.node_id:
-                node.outcome, node.reason = (
-                    Outcome.REJECTED,
-                    f"node {reply.metadata.src_node_id} answered for it",
-                )
-            else:
-                node.up_bytes += protocol.size_of(reply)
-                answer = protocol.record_of(reply)
-            answers.append(answer)
+                if grid is not None:
+                    self.nodes.late(grid, node, message)
         return answers
+
+    @staticmethod
+    def _answer_of(node: NodeRecord, reply: Message) -> Answer | None:
+        """fedlink's part of a reply; for None the node's record has the reason."""
+        if reply.has_error():
+            node.outcome = Outcome.ABSENT if reply.error.code in GONE else Outcome.FAILED
+            node.reason = _reason(reply.error.reason or f"error {reply.error.code}")
+        elif reply.metadata.src_node_id != node.node_id:
+            node.outcome = Outcome.REJECTED
+            node.reason = f"node {reply.metadata.src_node_id} answered for it"
+        else:
+            node.up_bytes += protocol.size_of(reply)
+            return protocol.record_of(reply)
+        return None
 
     # The first phase.
 
@@ -495,7 +600,7 @@ class UpdateAwareStrategy(FedAvg):
             gains = server.links(server.rounds_done).estimates
             call = server.begin(present=sorted(node_of))
         else:
-            gains, capacities = self.uplink.links(self._rates)
+            gains, capacities = self.uplink.links(self.nodes.rates)
             call = server.begin(present=sorted(node_of), gains=gains, capacities=capacities)
         acknowledged = dict(zip(call.candidates.tolist(), call.acknowledged))
         asked: dict[int, Asked] = {}
@@ -511,11 +616,10 @@ class UpdateAwareStrategy(FedAvg):
             if self.uplink.declared:
                 request["declared"] = True
             content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: config, KEY: request})
-            asked[device] = node, Message(content, node.node_id, f"train.{protocol.COMPUTE}")
+            asked[device] = node, self._message(content, node, protocol.COMPUTE)
         this.record.nodes.extend(node for node, _ in asked.values())
         messages = [message for _, message in asked.values()]
-        timeout = self._timeout if self.compute_timeout is None else self.compute_timeout
-        replies = list(grid.send_and_receive(messages, timeout=timeout)) if messages else []
+        replies = list(grid.send_and_receive(messages, timeout=self._timeout)) if messages else []
         metrics_of = {reply.metadata.src_node_id: reply.content for reply in replies if reply.has_content()}
         for (device, (node, _)), answer in zip(
             asked.items(), self._answers(list(asked.values()), replies, grid)
@@ -534,7 +638,7 @@ class UpdateAwareStrategy(FedAvg):
             this.reported[device] = node
             metrics = metrics_of[node.node_id].metric_records.get(METRICS)
             if metrics is not None:
-                this.metrics.append(metrics)
+                this.metrics[device] = metrics
 
     def _read_report(self, node: NodeRecord, answer: Answer, asks: list[str]) -> None:
         """Reads and checks the report of a candidate."""
@@ -552,7 +656,7 @@ class UpdateAwareStrategy(FedAvg):
         node.report = answers[0] if answers else 0.0
         self._reports[node.node_id] = answers
         if rate is not None and node.device is not None:
-            self._rates[node.device] = rate
+            self.nodes.rates[node.device] = rate
 
     def _schedule(self, this: _Round) -> None:
         """The server schedules among those that reported, and grants each its bits."""
@@ -565,7 +669,7 @@ class UpdateAwareStrategy(FedAvg):
         sizes = {device: node.examples for device, node in this.reported.items() if node.examples is not None}
         links = {}
         if not isinstance(self.uplink, SimulatedUplink):
-            links["gains"], links["capacities"] = self.uplink.links(self._rates)
+            links["gains"], links["capacities"] = self.uplink.links(self.nodes.rates)
         for grant in server.report(devices, answers, samples=sizes, **links):
             this.uploads.append(self._granted(this, this.reported[grant.device], grant))
             this.schedule.append(grant.device)
@@ -586,9 +690,10 @@ class UpdateAwareStrategy(FedAvg):
             round=this.record.round,
             device=grant.device,
             budget=float(grant.budget),
+            limit=protocol.payload_limit(self._size),
             encoder=self._encoder,
         )
-        return node, Message(RecordDict({KEY: request}), node.node_id, f"train.{protocol.UPLOAD}")
+        return node, self._message(RecordDict({KEY: request}), node, protocol.UPLOAD)
 
     # The second phase.
 
@@ -606,7 +711,8 @@ class UpdateAwareStrategy(FedAvg):
         device = int(node.device or 0)
         if "lost" in answer:
             node.outcome = Outcome.LOST_UPDATE
-            node.reason = f"it was restarted between the phases; the update it has is {answer['lost']}"
+            has = protocol.plain(str(answer["lost"]))
+            node.reason = f"it was restarted between the phases; the update it has is {has}"
             return None
         node.outcome = Outcome.REJECTED
         if answer.get("silent") is True:
@@ -617,6 +723,9 @@ class UpdateAwareStrategy(FedAvg):
             # It arrived and cannot be read: the server counts it as bytes that no codec reads.
             payload, answer = b"", {"level": 1, "bits": 0.0, "entries": 0}
             node.reason = "there is no payload in its answer"
+        elif len(payload) > (limit := protocol.payload_limit(self._size)):
+            node.reason = f"its payload has {len(payload)} bytes, and {limit} are the most"
+            payload, answer = b"", {"level": 1, "bits": 0.0, "entries": 0}
         try:
             node.q = protocol.whole(answer, "level", 1, 2**53)
             node.bits = protocol.real(answer, "bits")
@@ -655,6 +764,11 @@ class UpdateAwareStrategy(FedAvg):
         )
         replies = this.grid.send_and_receive([message for _, message in asked], timeout=self._timeout)
         return self._read_uploads(this, asked, replies)
+
+    @property
+    def _size(self) -> int:
+        """The entries of the model."""
+        return int(self._open().theta.size)
 
     def _open(self) -> fedlink.Server:
         if self.server is None:
@@ -728,10 +842,10 @@ def _judge(node: NodeRecord, arrival: str) -> None:
 
 
 def _reason(reason: str) -> str:
-    """The meaning of a node's error."""
+    """The error of a node on one line, with the remedy if there is one."""
     if f"registered with name '{protocol.HELLO}'" in reason:
         return (
             "its app is still stock Flower: use fedlink.flower.UpdateAwareClientApp there in place of "
-            f"ClientApp ({reason.strip()})"
+            f"ClientApp ({protocol.plain(reason)})"
         )
-    return reason
+    return protocol.plain(reason)

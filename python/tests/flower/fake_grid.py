@@ -10,6 +10,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
+from flwr.proto.node_pb2 import NodeInfo
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
@@ -37,6 +38,11 @@ class FakeGrid(Grid):
         self.nodes: dict[int, FakeNode] = {}
         self.log: list[tuple[str, int, int]] = []
         self.between: Callable[[], None] = lambda: None
+        #: The public keys of nodes, in PEM.
+        self.keys: dict[int, bytes] = {}
+        #: Nodes that are busy: their messages wait.
+        self.asleep: set[int] = set()
+        self._waiting: list[Message] = []
         self._count = 0
         self._replies: dict[str, Message] = {}
 
@@ -57,6 +63,9 @@ class FakeGrid(Grid):
     def get_node_ids(self) -> Iterable[int]:
         return list(self.nodes)
 
+    def get_nodes(self) -> Iterable[NodeInfo]:
+        return [NodeInfo(node_id=node, public_key=self.keys.get(node, b"")) for node in self.get_node_ids()]
+
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
         messages = list(messages)
         if any(message.metadata.message_type.endswith(protocol.UPLOAD) for message in messages):
@@ -64,10 +73,24 @@ class FakeGrid(Grid):
         for message in messages:
             self._count += 1
             message.metadata.__dict__["_message_id"] = f"message-{self._count}"
-            reply = self._deliver(message)
-            if reply is not None:
-                self._replies[message.metadata.message_id] = reply
+            if message.metadata.dst_node_id in self.asleep:
+                self._waiting.append(message)
+            else:
+                self._answer(message)
         return [message.metadata.message_id for message in messages]
+
+    def wake(self, node_id: int) -> None:
+        """The node answers the messages that have waited for it."""
+        self.asleep.discard(node_id)
+        mine = [message for message in self._waiting if message.metadata.dst_node_id == node_id]
+        self._waiting = [message for message in self._waiting if message not in mine]
+        for message in mine:
+            self._answer(message)
+
+    def _answer(self, message: Message) -> None:
+        reply = self._deliver(message)
+        if reply is not None:
+            self._replies[message.metadata.message_id] = reply
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
         there = [
