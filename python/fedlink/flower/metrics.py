@@ -52,7 +52,7 @@ def _shape(record: MetricRecord) -> Shape:
 
 
 def _problem(record: MetricRecord, weighted_by: str) -> str | None:
-    """What makes a record unfit for any aggregate."""
+    """The reason why a record fits no aggregate; None if it fits."""
     if len(record) > MAX_METRICS:
         return f"it has {len(record)} metrics, and {MAX_METRICS} are the most"
     for name, value in record.items():
@@ -61,12 +61,20 @@ def _problem(record: MetricRecord, weighted_by: str) -> str | None:
             return f"the name {plain(name, 40)} of a metric is longer than {MAX_TEXT} or not printable"
         if len(numbers) > MAX_NUMBERS:
             return f"its metric {plain(name)} has {len(numbers)} numbers, and {MAX_NUMBERS} are the most"
-        if not all(math.isfinite(number) for number in numbers):
+        if not all(map(_is_finite, numbers)):
             return f"its metric {plain(name)} is not finite"
     weight = record.get(weighted_by, 1)
     if isinstance(weight, list) or not weight > 0:
         return f"its {plain(weighted_by)} must be above 0, not {plain(str(weight), 40)}"
     return None
+
+
+def _is_finite(number: float) -> bool:
+    """Whether it is a number of double precision; a whole number may be too large for one."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _names(record: MetricRecord) -> str:

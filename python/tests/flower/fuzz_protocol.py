@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.serverapp.strategy.strategy_utils import aggregate_metricrecords
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedlink.flower import UpdateAwareClientApp, protocol
+from fedlink.flower.metrics import alike
 from fedlink.flower.protocol import KEY, ProtocolError
 from fedlink.flower.record import NodeRecord
 from fedlink.flower.strategy import UpdateAwareStrategy
@@ -275,15 +277,16 @@ class Server:
         self.strategy = UpdateAwareStrategy(
             "bn2", 1, uplink=DeclaredUplink(DEVICES, 1.0), config={"learn.aggregate": "by-size"}
         )
+        self.strategy._begin(ArrayRecord({"0": Array(np.zeros(40, dtype=np.float32))}))
 
     def __call__(self, case: Case) -> None:
         strategy = self.strategy
-        strategy._device_of.clear()
+        strategy.nodes.device_of.clear()
         right = {"version": 2, "device": 1, "evaluates": 1, "rate": 1e6}
         hello = protocol.record_of(message(case.content(right), "query"))
         record = NodeRecord(7, None, "hello")
-        if strategy._introduce(record, hello):
-            assert 0 <= strategy._device_of[7] < DEVICES
+        if strategy.nodes.introduce(record, hello):
+            assert 0 <= strategy.nodes.device_of[7] < DEVICES
         else:
             assert record.reason
         right = {"answers": [1.0], "seconds": 0.5, "loss": 0.5, "examples": 10, "rate": 1e6}
@@ -303,6 +306,13 @@ class Server:
         upload = strategy._read_upload(record, answer)
         if upload is not None:
             assert record.q is not None and 0 <= record.q <= 2**53 and is_number(record.bits, 0)
+        metrics = case.record(case.mutate({"train_loss": 0.5, "num-examples": 10}))
+        if isinstance(metrics, MetricRecord):
+            right = MetricRecord({"train_loss": 0.5, "num-examples": 10})
+            kept, problems = alike({1: right, 2: metrics, 3: right}, "num-examples")
+            assert len(kept) + len(problems) == 3 and len(kept) >= 2
+            assert all(len(problem) < 1000 and problem.isprintable() for problem in problems.values())
+            aggregate_metricrecords([RecordDict({"metrics": one}) for one in kept], "num-examples")
 
 
 def fuzz(first: int, executions: int, seconds: float = math.inf, note: Callable[[int], None] = id) -> int:

@@ -26,7 +26,7 @@ from test_failures import DEVICES, DIM, garbage, grid_of, mean_of, outcomes, run
 
 @pytest.fixture
 def lines(monkeypatch) -> list[str]:
-    """What the strategy logs."""
+    """The lines that the strategy logs."""
     found: list[str] = []
     monkeypatch.setattr(strategy, "log", lambda level, text, *values: found.append(text % values))
     return found
