@@ -19,8 +19,9 @@ except ImportError as error:  # pragma: no cover
     raise ImportError("fedlink.flower needs Flower: pip install 'flwr>=1.41,<2'") from error
 
 from .client import UpdateAwareClientApp, update_reply
+from .meeting import NobodyTakesPart
 from .record import NodeRecord, Outcome, RoundRecord
-from .strategy import Diverged, NobodyTakesPart, UpdateAwareStrategy
+from .strategy import Diverged, UpdateAwareStrategy
 from .uplink import DeclaredUplink, SimulatedUplink
 
 __all__ = [

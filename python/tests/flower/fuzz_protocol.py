@@ -25,9 +25,11 @@ from flwr.serverapp.strategy.strategy_utils import aggregate_metricrecords
 from flwr.supercore.task_identity import TaskIdentity
 
 from fedlink.flower import UpdateAwareClientApp, protocol
+from fedlink.flower.grid import WatchedGrid
 from fedlink.flower.metrics import alike
 from fedlink.flower.protocol import KEY, ProtocolError
-from fedlink.flower.record import NodeRecord
+from fedlink.flower.record import NodeRecord, RoundRecord
+from fedlink.flower.round import Round
 from fedlink.flower.strategy import UpdateAwareStrategy
 from fedlink.flower.uplink import DeclaredUplink
 
@@ -277,7 +279,8 @@ class Server:
         self.strategy = UpdateAwareStrategy(
             "bn2", 1, uplink=DeclaredUplink(DEVICES, 1.0), config={"learn.aggregate": "by-size"}
         )
-        self.strategy._begin(ArrayRecord({"0": Array(np.zeros(40, dtype=np.float32))}))
+        federation = self.strategy._begin(ArrayRecord({"0": Array(np.zeros(40, dtype=np.float32))}))
+        self.round = Round(federation, RoundRecord(1), 0.0, WatchedGrid(None, str, max))
 
     def __call__(self, case: Case) -> None:
         strategy = self.strategy
@@ -294,7 +297,7 @@ class Server:
         record = NodeRecord(7, 1, "compute")
 
         def read() -> bool:
-            strategy._read_report(record, report, ["norm"])
+            self.round.read_report(record, report, ["norm"])
             return True
 
         if allowed(read):
@@ -303,7 +306,7 @@ class Server:
         right = {"payload": b"\1\2\3", "level": 2, "bits": 20.0, "entries": 2}
         answer = protocol.record_of(message(case.content(right), "query"))
         record = NodeRecord(7, 1, "upload")
-        upload = strategy._read_upload(record, answer)
+        upload = self.round.read_upload(record, answer)
         if upload is not None:
             assert record.q is not None and 0 <= record.q <= 2**53 and is_number(record.bits, 0)
         metrics = case.record(case.mutate({"train_loss": 0.5, "num-examples": 10}))

@@ -16,6 +16,7 @@ from fedlink.flower import (
     Outcome,
     SimulatedUplink,
     UpdateAwareStrategy,
+    meeting,
     protocol,
     strategy,
 )
@@ -28,7 +29,8 @@ from test_failures import DEVICES, DIM, garbage, grid_of, mean_of, outcomes, run
 def lines(monkeypatch) -> list[str]:
     """The lines that the strategy logs."""
     found: list[str] = []
-    monkeypatch.setattr(strategy, "log", lambda level, text, *values: found.append(text % values))
+    for module in (strategy, meeting):
+        monkeypatch.setattr(module, "log", lambda level, text, *values: found.append(text % values))
     return found
 
 
