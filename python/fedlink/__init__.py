@@ -46,7 +46,7 @@ from ._goals import Comparison, GoalValue
 from ._parts import Compressor, Fading, Pick, Policy, Task
 from ._plan import Plan, PlanHorizon, PlanPoint, plan
 from ._radio import LinkBudget, link_budget
-from ._run import Curve, Rerun, Run, Study, Verified, merge, run, status, verify
+from ._run import Curve, Rerun, Run, Study, Verified, check, merge, run, status, verify
 from ._server import Device, Encoder, Server
 from ._simulate import Result, simulate
 from ._system import System, digest
@@ -90,6 +90,7 @@ __all__ = [
     "bound",
     "candidates",
     "capacity",
+    "check",
     "dataset",
     "decode",
     "digest",

@@ -56,8 +56,6 @@ def split(config: Config, *, data: Data | None = None, partition: Any = None) ->
     """
     registered, chosen = collect(partition=partition)
     settings: dict[str, Any] = dict(chosen)
-    if partition is not None:
-        settings["data.devices"] = len(partition)
     given = None
     if isinstance(data, str):
         settings["data.dataset"] = data

@@ -37,6 +37,7 @@ __all__ = [
     "bound",
     "candidates",
     "capacity",
+    "check",
     "check_nodes",
     "command",
     "dataset",
@@ -524,6 +525,7 @@ def run(
     name: str,
     text: str | None,
     settings: dict[str, Any],
+    chosen: dict[str, Any],
     parts: Sequence[_Part],
     *,
     out: _Path | None,
@@ -541,6 +543,7 @@ def run(
     data_dir: _Path | None,
     progress: Callable[[int, int], object] | None,
 ) -> StudyOutcome: ...
+def check(parts: Sequence[_Part], name: str, own: dict[str, Any]) -> list[str]: ...
 def merge(
     folder: _Path,
     parts: Sequence[_Part],

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import inspect
 import pickle
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Union
@@ -55,6 +57,10 @@ class Registered:
     defaults: dict[str, Any] = field(default_factory=dict)
     #: The texts that determine its behavior, by the names of files.
     texts: dict[str, str] = field(default_factory=dict)
+    #: Whether it is made with the seed of the run, as the keyword ``seed``.
+    by_seed: bool = False
+    #: Whether all seeds get the same from it.
+    ignores_seed: bool = False
 
 
 
@@ -174,8 +180,10 @@ class Fading:
     #: more antennas.
     antennas: int = 1
 
-    def gain(self, t: int, device: int) -> float:
-        """The power gain of a device's link in round ``t`` (from 0): finite, at least 0."""
+    def gain(self, t: int, device: int, *rng: np.random.Generator) -> float:
+        """The power gain of a device's link in round ``t`` (from 0): finite, at least 0. Define it as
+        ``gain(self, t, device, rng)`` to draw it: ``rng`` belongs to the run's seed, the round and the
+        device. Without it, all seeds have the same channel, unless the class has an argument ``seed``."""
         raise NotImplementedError(f"{type(self).__name__} must give gains: define gain(self, t, device)")
 
 
@@ -272,13 +280,13 @@ def collect(
     partition: Any = None,
     parts: Mapping[str, Part] | None = None,
     strict: bool = False,
-) -> tuple[list[Registered], dict[str, str]]:
+) -> tuple[list[Registered], dict[str, Any]]:
     """The parts for the library, and the settings that choose those that were given by their kind.
 
     If ``strict``, as for a folder of results, it is an error if the texts that determine a part are unknown.
     """
     registered: list[Registered] = []
-    settings: dict[str, str] = {}
+    settings: dict[str, Any] = {}
     for kind, part in (("policy", policy), ("compressor", compressor), ("fading", fading)):
         if part is None:
             continue
@@ -293,6 +301,9 @@ def collect(
     if partition is not None:
         registered.append(_partition(partition))
         settings["data.partition"] = "indices"
+        settings["data.devices"] = len(partition)
+        sizes = [len(samples) for samples in partition]
+        settings["data.samples_per_device"] = max(1, round(sum(sizes) / max(1, len(sizes))))
     for name, part in (parts or {}).items():
         if not isinstance(name, str):
             raise TypeError(f"parts: keys must be text, but one is {name!r}")
@@ -307,7 +318,7 @@ def collect(
 def _kind_of(name: str, part: Part) -> str:
     made = part
     if not isinstance(part, type) and not isinstance(part, (Policy, Compressor, Fading)) and callable(part):
-        made = part()
+        made = part(seed=0) if _takes_seed(part) else part()
     for kind, (base, _) in KINDS.items():
         if isinstance(made, base) or (isinstance(made, type) and issubclass(made, base)):
             return kind
@@ -332,12 +343,15 @@ def _registered(
             raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
     elif callable(part):
         make = _checked(part, base, argument)
-        cls = type(make({}))
+        cls = type(make({"seed": 0} if _takes_seed(part) else {}))
     else:
         raise TypeError(f"{argument}: must be {wanted}, but is {_described(part)}")
     check_methods(cls, base)
     texts = identify(part, cls, argument, strict)
     own = [] if is_object else parameters(part)
+    by_seed = not is_object and _takes_seed(part)
+    if own is not None:
+        own = [parameter for parameter in own if not (by_seed and parameter.name == "seed")]
     return Registered(
         kind,
         name or part_name(cls),
@@ -346,7 +360,21 @@ def _registered(
         None if own is None else [parameter.name for parameter in own],
         {parameter.name: parameter.default for parameter in own or [] if _is_value(parameter.default)},
         texts,
+        by_seed,
+        kind == "fading" and not by_seed and not draws(cls),
     )
+
+
+def _takes_seed(part: Part) -> bool:
+    """Whether what makes a part needs the seed of the run: an argument ``seed`` without a default."""
+    return any(p.name == "seed" and p.default is p.empty for p in parameters(part) or [])
+
+
+def draws(fading: Any) -> bool:
+    """Whether the gains of a fading law, a class or an object, are drawn: ``gain(t, device, rng)``."""
+    gain = fading.gain if isinstance(fading, type) else type(fading).gain
+    found = list(inspect.signature(gain).parameters.values())
+    return len([p for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) > 3
 
 
 def _is_value(value: Any) -> bool:
@@ -439,17 +467,26 @@ def _trace(part: Any, name: str = "array") -> Registered:
     import numpy
 
     gains = numpy.ascontiguousarray(part, dtype=numpy.float64)
-    if gains.ndim != 2:
-        raise ValueError(f"fading: an array of gains must be M × T, but has {gains.ndim} dimensions")
+    if gains.ndim not in (2, 3):
+        shape = "M × T, or M × T × seeds"
+        raise ValueError(f"fading: an array of gains must be {shape}, but has {gains.ndim} dimensions")
     sha256 = hashlib.sha256(gains.astype("<f8", copy=False).tobytes()).hexdigest()[:12]
-    origin = f"an array of {gains.shape[0]} × {gains.shape[1]} gains, sha256 {sha256}"
-    return Registered("trace", name, origin, gains)
+    origin = f"an array of {' × '.join(map(str, gains.shape))} gains, sha256 {sha256}"
+    return Registered("trace", name, origin, gains, ignores_seed=gains.ndim == 2)
 
 
 def _partition(partition: Iterable[Any]) -> Registered:
     import numpy
 
     lists = [numpy.asarray(samples) for samples in partition]
+    first: dict[bytes, int] = {}
+    for device, samples in enumerate(lists):
+        other = first.setdefault(numpy.sort(samples).tobytes(), device)
+        if other != device and len(samples) > 0:
+            warnings.warn(
+                f"partition: devices {other} and {device} have the same samples", RuntimeWarning, stacklevel=4
+            )
+            break
     sha256 = hashlib.sha256()
     for samples in lists:
         sha256.update(f"{samples.tolist()}".encode())

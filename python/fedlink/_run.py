@@ -6,7 +6,7 @@ import html
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union
@@ -16,7 +16,8 @@ from ._config import is_path
 from ._costs import Costs
 from ._fairness import Fairness
 from ._goals import Comparison, GoalValue
-from ._parts import Part, collect
+from ._data import Data, as_dataset
+from ._parts import Part, Registered, _kind_of, _registered, collect
 from ._progress import Progress
 
 #: A preset, the path of a file, TOML text, or a dictionary of keys.
@@ -164,6 +165,9 @@ def run(
     experiment: Experiment,
     *,
     parts: Mapping[str, Part] | None = None,
+    fading: Part = None,
+    data: Data | None = None,
+    partition: Sequence[Any] | None = None,
     out: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     seeds: int | None = None,
@@ -187,6 +191,10 @@ def run(
     are custom parts by the names that it gives them; an experiment that names none of them is extended by
     them. ``settings`` are keys that go before those of the experiment; a list of values is swept.
 
+    ``fading``, ``data`` and ``partition`` are those of ``fedlink.simulate``, for every curve: a law or gains
+    (M × T, or M × T × seeds), arrays, and the training samples of every device. The folder has their digests.
+    ``merge`` and ``verify`` take them too.
+
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
     replaces if fedlink wrote everything in it. With ``resume`` the experiment may have grown: more seeds,
     swept values or rounds; ``keep_state`` keeps the states from which more rounds can continue.
@@ -206,13 +214,14 @@ def run(
     for keyword in former:
         problem = "is called share=" if keyword == "cell" else "is not a keyword of run"
         raise TypeError(f"run: {keyword}= {problem}")
-    registered, _ = collect(parts=parts, strict=True)
+    registered, chosen = _given(parts, fading, data, partition)
     name, text, given = _read(experiment)
     with Progress(0, progress) as bar:
         outcome = _fedlink.run(
             name,
             text,
             {**given, **(settings or {})},
+            chosen,
             registered,
             out=_path(out),
             seeds=seeds,
@@ -237,10 +246,27 @@ def run(
     return study
 
 
+def check(part: Part, **own: Any) -> list[str]:
+    """The findings about a custom part, as ``fedlink check``: its contract is tested, and a short run with
+    it is made twice. Each finding begins with the fact that it contradicts; an empty list is none.
+
+    ``own`` are keys of its table, the keywords of its class.
+
+    >>> fedlink.check(ProportionalFair, memory=0.8)
+    []
+    """
+    kind = _kind_of("part", part)
+    one = _registered(kind, part, "part", strict=True)
+    return _fedlink.check([one], one.name, own)
+
+
 def merge(
     folder: str | os.PathLike[str],
     *,
     parts: Mapping[str, Part] | None = None,
+    fading: Part = None,
+    data: Data | None = None,
+    partition: Sequence[Any] | None = None,
     partial: bool = False,
     log_rounds: bool | Literal["all"] = False,
     latex: bool = False,
@@ -251,7 +277,7 @@ def merge(
 
     It is an error if some are missing, unless ``partial``.
     """
-    registered, _ = collect(parts=parts, strict=True)
+    registered, _ = _given(parts, fading, data, partition)
     outcome = _fedlink.merge(
         os.fspath(folder),
         registered,
@@ -270,6 +296,9 @@ def verify(
     rerun: int = 0,
     rerun_seed: int | None = None,
     parts: Mapping[str, Part] | None = None,
+    fading: Part = None,
+    data: Data | None = None,
+    partition: Sequence[Any] | None = None,
     threads: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Verified:
@@ -289,7 +318,7 @@ def verify(
     judged = json.loads(found)
     reruns = []
     if rerun > 0:
-        registered, _ = collect(parts=parts, strict=True)
+        registered, _ = _given(parts, fading, data, partition)
         seed = int(time.time()) if rerun_seed is None else rerun_seed
         made = _fedlink.rerun(
             os.fspath(folder), registered, count=rerun, seed=seed, threads=threads, data_dir=_path(data_dir)
@@ -304,6 +333,19 @@ def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
     the ``goals``, and the state of each of ``runs``.
     """
     return json.loads(_fedlink.status(os.fspath(folder)))  # type: ignore[no-any-return]
+
+
+def _given(
+    parts: Mapping[str, Part] | None, fading: Part, data: Data | None, partition: Sequence[Any] | None
+) -> tuple[list[Registered], dict[str, Any]]:
+    """The parts for the library, and the settings that choose those that hold for every curve."""
+    registered, chosen = collect(fading=fading, partition=partition, parts=parts, strict=True)
+    if isinstance(data, str):
+        chosen["data.dataset"] = data
+    elif data is not None:
+        registered.append(Registered("data", "arrays", "", as_dataset(data)))
+        chosen["data.dataset"] = "arrays"
+    return registered, chosen
 
 
 def _read(experiment: Experiment) -> tuple[str, str | None, Mapping[str, Any]]:

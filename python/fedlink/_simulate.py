@@ -141,11 +141,11 @@ def _start(
         raise ValueError("task: a task has its own data; leave data= and partition= out")
     registered, chosen = collect(policy, compressor, fading, partition, parts)
     settings: dict[str, Any] = dict(chosen)
-    if partition is not None:
-        settings["data.devices"] = len(partition)
     named = None
     if task is not None:
         settings["data.devices"] = task.devices
+        sizes = [task.samples(device) for device in range(task.devices)]
+        settings["data.samples_per_device"] = max(1, round(sum(sizes) / max(1, len(sizes))))
         named = task, part_name(type(task))
     given = None
     if isinstance(data, str):

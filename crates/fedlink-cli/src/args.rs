@@ -88,6 +88,9 @@ pub enum Command {
     /// Print a complete, commented configuration.
     #[command(after_help = "Examples:\n  fedlink config > my.toml\n  fedlink config demo")]
     Config(ConfigOptions),
+    /// Check a custom part: its contract, and that a run with it is the same when it is made twice.
+    #[command(after_help = CHECK_PART_EXAMPLES)]
+    Check(CheckPartOptions),
     /// Find, download, check and preview data sets.
     #[command(subcommand, after_help = DATA_EXAMPLES)]
     Data(DataCommand),
@@ -103,7 +106,10 @@ pub enum Command {
     )]
     Status(StatusOptions),
     /// List the choices for a configuration.
-    #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json")]
+    #[command(
+        after_help = "Examples:\n  fedlink list\n  fedlink list policies --json\n  \
+                      fedlink list policies --parts mine.py"
+    )]
     List(ListOptions),
     /// Print the completions of the command line for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
@@ -119,6 +125,26 @@ impl Default for Command {
     fn default() -> Self {
         Self::Run(RunOptions::default())
     }
+}
+
+const CHECK_PART_EXAMPLES: &str = "\
+Examples:
+  fedlink check mine.py                  every part in a file
+  fedlink check mine.py:NormAge          one of them, by its class or its name
+  fedlink check mine.py --set beta=0.5   with a value for one of its keys
+
+Each finding begins with the fact that it contradicts: candidates, schedule, asks, state, determinism, bits, …
+
+Exit codes: 0 the contract is kept, 2 it is broken, or there is no such part.";
+
+#[derive(Args, Debug)]
+pub struct CheckPartOptions {
+    /// A Python file, or one of the parts in it. It needs the `fedlink` command of the Python package.
+    #[arg(value_name = "FILE.py[:CLASS]")]
+    pub part: String,
+    /// Set a key of the part; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
 }
 
 #[derive(Args, Debug, Default)]
@@ -504,6 +530,9 @@ pub struct ListOptions {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Python file with custom parts to be listed too; may be repeated.
+    #[arg(long = "parts", value_name = "FILE.py")]
+    pub parts: Vec<PathBuf>,
 }
 
 fn kinds() -> PossibleValuesParser {

@@ -77,11 +77,12 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Command::Plan(options) => commands::plan::run(&options),
         Command::LinkBudget(options) => commands::link_budget::run(&options, parts),
         Command::Config(options) => commands::config::run(&options),
+        Command::Check(options) => commands::check::run(&options, parts),
         Command::Data(command) => commands::data::run(&command),
         Command::Verify(options) => commands::verify::run(&options, parts),
         Command::Status(options) => commands::status::run(&options),
         Command::Merge(options) => commands::merge::run(&options, parts),
-        Command::List(options) => commands::list::run(&options),
+        Command::List(options) => commands::list::run(&options, parts),
         Command::Completions(options) => commands::completions::run(&options),
         Command::Man(options) => commands::man::run(&options),
     };

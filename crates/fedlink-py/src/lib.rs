@@ -58,7 +58,9 @@ mod _fedlink {
     #[pymodule_export]
     use super::simulation::Simulation;
     #[pymodule_export]
-    use super::study::{StudyCurve, StudyOutcome, StudyRun, accuracy_svg, merge, rerun, run, status, verify};
+    use super::study::{
+        StudyCurve, StudyOutcome, StudyRun, accuracy_svg, check, merge, rerun, run, status, verify,
+    };
     #[pymodule_export]
     use super::system::System;
     #[pymodule_export]

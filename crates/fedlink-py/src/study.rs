@@ -255,7 +255,7 @@ struct Ended {
 /// rounds that are done and the number of all.
 #[pyfunction]
 #[pyo3(signature = (
-    name, text, settings, parts, *, out, seeds, quick, resume, force, share, threads, log_rounds,
+    name, text, settings, chosen, parts, *, out, seeds, quick, resume, force, share, threads, log_rounds,
     nondeterministic, keep_state, latex, checkpoint_every, data_dir, progress
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -265,6 +265,7 @@ pub fn run(
     name: &str,
     text: Option<&str>,
     settings: &Bound<'_, PyDict>,
+    chosen: &Bound<'_, PyDict>,
     parts: Vec<Part<'_>>,
     out: Option<PathBuf>,
     seeds: Option<u64>,
@@ -283,7 +284,7 @@ pub fn run(
 ) -> PyResult<StudyOutcome> {
     let raised = Raised::default();
     let parts = collect(parts, &raised)?;
-    let settings = flat(settings)?;
+    let (settings, chosen) = (flat(settings)?, flat(chosen)?);
     let share = share.map(str::parse::<Share>).transpose();
     let share = share.map_err(|error| PyValueError::new_err(format!("share: {error}")))?;
     if resume && force {
@@ -314,7 +315,9 @@ pub fn run(
     let work = || {
         let source = source(name, text)?;
         match source.kind() {
-            FileKind::System => simulate(prepared(&source, &settings, &options, &parts)?, &options, &watch),
+            FileKind::System => {
+                simulate(prepared(&source, [&settings, &chosen], &options, &parts)?, &options, &watch)
+            }
             FileKind::Bound => bound(&source, &settings, &options),
             FileKind::Theorem => theorem(&source, &settings, &options),
         }
@@ -337,7 +340,7 @@ pub fn source(name: &str, text: Option<&str>) -> PyResult<Source> {
 /// The curves and runs of an experiment with its settings.
 fn prepared(
     source: &Source,
-    settings: &[(String, Value)],
+    [settings, chosen]: [&[(String, Value)]; 2],
     options: &Options,
     parts: &Parts,
 ) -> PyResult<Sweep> {
@@ -352,6 +355,10 @@ fn prepared(
         experiment.set_value(key, value.clone()).map_err(exception)?;
     }
     experiment.add_unnamed(parts).map_err(exception)?;
+    // Data, a split and a fading law that were given as such hold for every curve.
+    for (key, value) in chosen {
+        experiment.set_value(key, value.clone()).map_err(exception)?;
+    }
     if let Some(seeds) = options.seeds {
         experiment.set("run.seeds", &seeds.to_string()).map_err(exception)?;
     }
@@ -382,7 +389,7 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     let indices = options.share.map_or_else(|| plan.longest_first(), |share| plan.share(share));
     let irreproducible = sweep::make_twice(&plan, &indices, &pool).map_err(exception)?;
     if !options.nondeterministic {
-        Irreproducible::refuse(irreproducible.clone()).map_err(exception)?;
+        Irreproducible::refuse(&irreproducible).map_err(exception)?;
     }
     irreproducible.iter().for_each(|found| watch.warn(found.to_string()));
     for path in left_aside(&target).map_err(exception)? {
@@ -616,6 +623,22 @@ pub fn rerun(
         (rerun.name, rerun.label, rerun.stored, other)
     };
     Ok(reruns.into_iter().map(again).collect())
+}
+
+/// The findings about the contract of the part `name`; none: it keeps it.
+#[pyfunction]
+pub fn check(
+    py: Python<'_>,
+    parts: Vec<Part<'_>>,
+    name: &str,
+    own: &Bound<'_, PyDict>,
+) -> PyResult<Vec<String>> {
+    let raised = Raised::default();
+    let parts = collect(parts, &raised)?;
+    let own = flat(own)?.into_iter().collect();
+    // An exception in a call is a finding; one while the part was made is not.
+    let work = || sweep::check_part(&parts, name, &own, &pool(1)?).map_err(exception);
+    py.detach(work).map_err(|error| raised.or(error))
 }
 
 /// The progress of the runs in `folder`, as JSON.

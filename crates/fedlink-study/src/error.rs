@@ -1,6 +1,5 @@
 //! The errors of a study. They state facts; front ends add the remedy.
 
-use crate::sweep::Irreproducible;
 use fedlink::data::DataError;
 use fedlink::spec::ConfigError;
 use fedlink_theory::TheoryError;
@@ -158,7 +157,7 @@ pub enum Error {
     },
     /// A run with custom parts was not the same when it was made twice.
     #[error("{0}")]
-    NotDeterministic(Irreproducible),
+    NotDeterministic(String),
     /// The file of a run was changed after it was written.
     #[error("{path} is damaged", path = .0.display())]
     Damaged(PathBuf),

@@ -101,7 +101,7 @@ fn simulate(sweep: Sweep, options: &RunOptions) -> anyhow::Result<Exit> {
 
     let irreproducible = make_twice(&plan, &indices, &pool)?;
     if !options.nondeterministic {
-        Irreproducible::refuse(irreproducible.clone())?;
+        Irreproducible::refuse(&irreproducible)?;
     }
     for found in irreproducible.iter().filter(|_| !options.tables.quiet) {
         errln!("note: {found}");

@@ -2,11 +2,13 @@
 
 use super::{Calls, method, type_of};
 use crate::arguments::whole;
+use crate::random::generator;
+use fedlink::base::rng::{Purpose, stream};
 use fedlink::base::units::DeviceId;
 use fedlink::parts::Scope;
 use fedlink::radio::fading::Fading;
 use fedlink::spec::ConfigError;
-use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -15,13 +17,16 @@ use std::sync::Arc;
 pub struct PythonFading {
     object: Py<PyAny>,
     antennas: usize,
+    /// The seed of the run, if `gain` takes a generator.
+    seed: Option<u64>,
     calls: Calls,
 }
 
 impl PythonFading {
-    pub fn new(object: Bound<'_, PyAny>, calls: Calls) -> PyResult<Self> {
+    pub fn new(object: Bound<'_, PyAny>, calls: Calls, scope: &Scope) -> PyResult<Self> {
         let antennas = whole(&method(&object, "antennas"), &object.getattr("antennas")?, 1..=1024)? as usize;
-        Ok(Self { object: object.unbind(), antennas, calls })
+        let draws = object.py().import("fedlink._parts")?.call_method1("draws", (&object,))?.is_truthy()?;
+        Ok(Self { object: object.unbind(), antennas, seed: draws.then_some(scope.seed), calls })
     }
 }
 
@@ -29,7 +34,13 @@ impl Fading for PythonFading {
     fn gain(&self, t: u64, device: DeviceId) -> f64 {
         self.calls.ask(0.0, |py| {
             let object = self.object.bind(py);
-            let answer = object.call_method1("gain", (t, device.0))?;
+            let answer = match self.seed {
+                Some(seed) => {
+                    let rng = generator(py, &mut stream(seed, Purpose::Channel, t, device.0.into()))?;
+                    object.call_method1("gain", (t, device.0, rng))?
+                }
+                None => object.call_method1("gain", (t, device.0))?,
+            };
             let gain = answer.extract::<f64>().map_err(|_| {
                 let (name, given) = (method(object, "gain"), type_of(&answer));
                 PyTypeError::new_err(format!("{name}: must return a number, but returned {given}"))
@@ -54,27 +65,47 @@ impl Fading for PythonFading {
     }
 }
 
-/// Gains as an array of M × T or T × M numbers.
+/// Gains as an array of M × T or T × M numbers, perhaps of several seeds.
 pub struct Trace {
+    /// The gains of each seed, one after the other.
     gains: Vec<f64>,
     shape: [usize; 2],
+    /// The number of seeds; none: all seeds have the same gains.
+    seeds: Option<usize>,
 }
 
 impl Trace {
     pub fn new(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let wrong =
-            || PyTypeError::new_err("fading: must be a fedlink.Fading or a float64 array of M × T gains");
-        let array = array.cast::<PyArray2<f64>>().map_err(|_| wrong())?;
-        let shape = [array.shape()[0], array.shape()[1]];
-        let gains: Vec<f64> = array.try_readonly()?.as_array().iter().copied().collect();
-        if let Some(i) = gains.iter().position(|gain| !(gain.is_finite() && *gain >= 0.0)) {
-            let (row, column) = (i / shape[1], i % shape[1]);
+        let wrong = || {
+            PyTypeError::new_err(
+                "fading: must be a fedlink.Fading or a float64 array of M × T or M × T × seeds gains",
+            )
+        };
+        let array = array.cast::<PyArrayDyn<f64>>().map_err(|_| wrong())?;
+        let read = array.try_readonly()?;
+        let (shape, seeds) = match *array.shape() {
+            [rows, columns] => ([rows, columns], None),
+            [rows, columns, seeds] if seeds > 0 => ([rows, columns], Some(seeds)),
+            _ => return Err(wrong()),
+        };
+        let all = read.as_array();
+        if let Some((index, gain)) = all.indexed_iter().find(|(_, gain)| !(gain.is_finite() && **gain >= 0.0))
+        {
+            let index: Vec<String> =
+                numpy::ndarray::Dimension::slice(&index).iter().map(ToString::to_string).collect();
             return Err(PyValueError::new_err(format!(
-                "fading: entry ({row}, {column}) is {}, but must be finite and at least 0",
-                gains[i]
+                "fading: entry ({}) is {gain}, but must be finite and at least 0",
+                index.join(", ")
             )));
         }
-        Ok(Self { gains, shape })
+        let gains = match seeds {
+            None => all.iter().copied().collect(),
+            Some(seeds) => {
+                let of_seed = |seed: usize| all.index_axis(numpy::ndarray::Axis(2), seed);
+                (0..seeds).flat_map(|seed| of_seed(seed).iter().copied().collect::<Vec<f64>>()).collect()
+            }
+        };
+        Ok(Self { gains, shape, seeds })
     }
 
     /// Whether there is a gain for every device in every round.
@@ -86,6 +117,14 @@ impl Trace {
             let problem = format!(
                 "the array of gains is {rows} × {columns}, but must be {devices} × {rounds} (data.devices × \
                  run.rounds)"
+            );
+            return Err(ConfigError::new("fading", problem));
+        }
+        if let Some(seeds) = self.seeds.filter(|seeds| scope.seed >= *seeds as u64) {
+            let problem = format!(
+                "the array has gains for {seeds} seeds, 0 to {}, but run.seed is {}",
+                seeds - 1,
+                scope.seed
             );
             return Err(ConfigError::new("fading", problem));
         }
@@ -104,7 +143,7 @@ impl Fading for ArrayFading {
         // A run has no rounds beyond the last; a later round begins again at the first.
         let t = (t % if self.by_device { columns } else { rows } as u64) as usize;
         let (row, column) = if self.by_device { (device.index(), t) } else { (t, device.index()) };
-        self.trace.gains[row * columns + column]
+        self.trace.gains[self.first + row * columns + column]
     }
 }
 
@@ -113,11 +152,15 @@ pub struct ArrayFading {
     trace: Arc<Trace>,
     /// Whether a row is a device.
     by_device: bool,
+    /// The index of the first gain of the seed.
+    first: usize,
 }
 
 impl ArrayFading {
     pub fn new(trace: &Arc<Trace>, scope: &Scope) -> Result<Self, ConfigError> {
         trace.check(scope)?;
-        Ok(Self { trace: Arc::clone(trace), by_device: trace.shape[0] as u64 == scope.devices })
+        let [rows, columns] = trace.shape;
+        let first = trace.seeds.map_or(0, |_| scope.seed as usize * rows * columns);
+        Ok(Self { trace: Arc::clone(trace), by_device: rows as u64 == scope.devices, first })
     }
 }

@@ -41,6 +41,10 @@ pub struct Part<'py> {
     defaults: Bound<'py, PyDict>,
     /// The texts that determine its behavior.
     texts: BTreeMap<String, String>,
+    /// Whether it is made with the seed of the run, as the keyword `seed`.
+    by_seed: bool,
+    /// Whether all seeds get the same from it.
+    ignores_seed: bool,
 }
 
 /// The first exception that any part of a run, or of several, raised. The library carries its text; the
@@ -102,20 +106,22 @@ impl Calls {
 /// The parts that Python passes, each made anew for every run.
 pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
     let mut parts = Parts::default();
-    for Part { kind, name, origin, make, keys, defaults, texts } in given {
+    for Part { kind, name, origin, make, keys, defaults, texts, by_seed, ignores_seed } in given {
         check_name(&kind, &name)?;
-        let maker = Maker { make: Arc::new(make.clone().unbind()), raised: raised.clone() };
+        let maker = Maker { make: Arc::new(make.clone().unbind()), by_seed, raised: raised.clone() };
         parts = match kind.as_str() {
             "policy" => parts.policy(&name, origin, move |own, scope| {
-                let policy = maker.make(own, |object, calls| PythonPolicy::new(object, calls, scope))?;
+                let policy =
+                    maker.make(own, scope, |object, calls| PythonPolicy::new(object, calls, scope))?;
                 Ok(Box::new(policy) as Box<dyn Policy>)
             }),
-            "compressor" => parts.compressor(&name, origin, move |own, _| {
-                let compressor = maker.make(own, PythonCompressor::new)?;
+            "compressor" => parts.compressor(&name, origin, move |own, scope| {
+                let compressor = maker.make(own, scope, PythonCompressor::new)?;
                 Ok(Box::new(compressor) as Box<dyn Compressor>)
             }),
-            "fading" => parts.fading(&name, origin, move |own, _| {
-                let fading = maker.make(own, PythonFading::new)?;
+            "fading" => parts.fading(&name, origin, move |own, scope| {
+                let fading =
+                    maker.make(own, scope, |object, calls| PythonFading::new(object, calls, scope))?;
                 Ok(Box::new(fading) as Box<dyn Fading>)
             }),
             "trace" => {
@@ -124,11 +130,16 @@ pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
                     Ok(Box::new(ArrayFading::new(&trace, scope)?) as Box<dyn Fading>)
                 })
             }
+            "data" => {
+                let dataset: PyRef<'_, crate::data::Dataset> = make.extract()?;
+                parts.dataset(&name, dataset.origin(), Arc::clone(&dataset.inner))
+            }
             "partition" => parts.partition(&name, origin, lists(&make)?),
             _ => return Err(PyValueError::new_err(format!("parts: there is no kind {kind:?}"))),
         };
         let mut stated = Provenance::default();
         (stated.keys, stated.defaults, stated.texts) = (keys, flat(&defaults)?.into_iter().collect(), texts);
+        stated.ignores_seed = ignores_seed;
         parts = parts.stating(&name, stated);
     }
     Ok(parts)
@@ -168,6 +179,8 @@ pub fn is_taken(name: &str) -> bool {
 /// Makes the part of one run.
 struct Maker {
     make: Arc<Py<PyAny>>,
+    /// Whether it takes the seed of the run.
+    by_seed: bool,
     raised: Raised,
 }
 
@@ -175,12 +188,18 @@ impl Maker {
     fn make<T>(
         &self,
         own: &Table,
+        scope: &Scope,
         wrap: impl FnOnce(Bound<'_, PyAny>, Calls) -> PyResult<T>,
     ) -> Result<T, ConfigError> {
         Python::attach(|py| {
-            let made = keywords(py, own)
-                .and_then(|own| self.make.bind(py).call1((own,)))
-                .and_then(|object| wrap(object, Calls::new(self.raised.clone())));
+            let call = || {
+                let own = keywords(py, own)?;
+                if self.by_seed {
+                    own.set_item("seed", scope.seed)?;
+                }
+                self.make.bind(py).call1((own,))
+            };
+            let made = call().and_then(|object| wrap(object, Calls::new(self.raised.clone())));
             made.map_err(|error| {
                 let problem = ConfigError::new("parts", error.to_string());
                 self.raised.lock().get_or_insert(error);

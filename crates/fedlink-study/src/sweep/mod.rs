@@ -8,6 +8,7 @@
 //! ```
 
 mod assemble;
+mod check;
 mod data;
 mod estimate;
 mod events;
@@ -31,6 +32,7 @@ mod twice;
 mod verify;
 
 pub use assemble::{Assembled, RoundTable};
+pub use check::{check_part, own_table};
 pub use data::{DataFact, DataFacts};
 pub use estimate::{Forecast, RunForecast, forecast, rounds_saved};
 pub use events::RunEvents;

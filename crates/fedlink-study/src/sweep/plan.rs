@@ -48,7 +48,9 @@ impl Plan {
         for Curve { spec, .. } in &sweep.curves {
             let name = &spec.data.dataset;
             if !datasets.contains_key(name) {
-                let dataset = match (fedlink::data::load(name, folders), entry(name)) {
+                let given = sweep.parts.find_dataset(name);
+                let load = || given.map_or_else(|| fedlink::data::load(name, folders), Ok);
+                let dataset = match (load(), entry(name)) {
                     (Err(DataError::Missing { .. }), Some(entry)) if estimates => {
                         stand_ins.push(name.clone());
                         Arc::new(entry.stand_in())
@@ -75,7 +77,18 @@ impl Plan {
     /// The settings of curves that are allowed and seldom intended, each once.
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions: Vec<String> = Vec::new();
-        for caution in self.sweep.curves.iter().flat_map(|curve| curve.spec.cautions()) {
+        let own = |curve: &Curve| {
+            let spec = &curve.spec;
+            let fading = &spec.radio.fading;
+            let shares = spec.run.seeds > 1 && self.sweep.parts.ignores_seed(fading);
+            spec.cautions().into_iter().chain(shares.then(|| {
+                format!(
+                    "radio.fading = \"{fading}\" gives all seeds the same channel: intervals over the seeds \
+                     leave out how much the channel varies"
+                )
+            }))
+        };
+        for caution in self.sweep.curves.iter().flat_map(own) {
             if !cautions.contains(&caution) {
                 cautions.push(caution);
             }

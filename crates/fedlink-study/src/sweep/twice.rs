@@ -46,8 +46,8 @@ impl fmt::Display for Irreproducible {
 
 impl Irreproducible {
     /// An error if there are any.
-    pub fn refuse(found: Vec<Self>) -> Result<(), Error> {
-        found.into_iter().next().map_or(Ok(()), |first| Err(Error::NotDeterministic(first)))
+    pub fn refuse(found: &[Self]) -> Result<(), Error> {
+        found.first().map_or(Ok(()), |first| Err(Error::NotDeterministic(first.to_string())))
     }
 }
 

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bits;
 mod coded_top_k;
 mod context;
+pub mod contract;
 mod encoded;
 mod extremes;
 pub mod feedback;

@@ -1,9 +1,8 @@
 //! Contracts of every compression scheme in the registry.
 
+use super::contract::encode;
 use super::*;
 use crate::base::kernels::norm;
-use crate::base::rng::{Purpose, stream};
-use crate::base::units::DeviceId;
 use crate::parts::{PartConfig, Scope};
 use crate::schedule::Ask;
 use proptest::prelude::*;
@@ -13,17 +12,6 @@ fn schemes() -> impl Iterator<Item = (&'static str, Box<dyn Compressor>)> {
     SCHEMES.iter().chain([&crate::documented::uniform::ENTRY]).map(|entry| {
         (entry.name, entry.build(&Table::new(), &Scope::default(), &()).expect("defaults build"))
     })
-}
-
-/// The result of a scheme for an update, with memory that has been used before.
-fn encode(scheme: &dyn Compressor, update: &[f32], budget: Bits) -> (Spent, Encoded) {
-    let (mut scratch, mut out) = (Scratch::default(), Encoded::Dense(vec![7.0; 3]));
-    let mut spent = Spent::default();
-    for update in [&[3.0, -9.0, 0.25, 8.0, 1.0, 1.0, 2.0, -2.0], update] {
-        let context = Context::new(update.len(), budget);
-        spent = scheme.encode(update, &context, &mut stream(4, Purpose::Test, 1, 2), &mut scratch, &mut out);
-    }
-    (spent, out)
 }
 
 fn updates() -> impl Strategy<Value = Vec<f32>> {
@@ -48,16 +36,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn the_budget_is_met_and_level_zero_is_silent(update in updates(), budget in budgets()) {
+    fn every_scheme_meets_its_budget_and_depends_on_its_arguments_alone(
+        update in updates(), budget in budgets(),
+    ) {
         for (name, scheme) in schemes() {
-            let (spent, out) = encode(&*scheme, &update, Bits(budget));
-            prop_assert!(spent.bits.0 >= 0.0 && spent.bits.0.is_finite(), "{name}: {spent:?}");
-            prop_assert!(spent.bits.0 == 0.0 || spent.bits.0 <= budget, "{name}: {spent:?} of {budget}");
-            let silent = matches!(out, Encoded::Silent);
-            prop_assert_eq!(silent, spent.level == 0, "{}: {:?}", name, spent);
-            prop_assert_eq!(silent, spent.bits.0 == 0.0, "{}: {:?}", name, spent);
-            prop_assert_eq!(out.check(update.len()), Ok(()), "{}", name);
-            prop_assert!(silent || budget > 0.0, "{name}");
+            prop_assert_eq!(contract::check_encoding(&*scheme, &update, Bits(budget)), Ok(()), "{}", name);
         }
     }
 
@@ -72,17 +55,6 @@ proptest! {
             let (less, _) = encode(&*scheme, &update, Bits(spent.bits.0.next_down()));
             prop_assert!(less.level < spent.level, "{name}: {less:?} after {spent:?}");
             prop_assert!(less.bits.0 < spent.bits.0, "{name}: {less:?} after {spent:?}");
-        }
-    }
-
-    #[test]
-    fn the_result_depends_on_the_arguments_alone(update in updates(), budget in budgets()) {
-        for (name, scheme) in schemes() {
-            let mut fresh = Encoded::default();
-            let mut rng = stream(4, Purpose::Test, 1, 2);
-            let context = Context::new(update.len(), Bits(budget));
-            let spent = scheme.encode(&update, &context, &mut rng, &mut Scratch::default(), &mut fresh);
-            prop_assert_eq!(encode(&*scheme, &update, Bits(budget)), (spent, fresh), "{}", name);
         }
     }
 
@@ -177,103 +149,68 @@ fn an_update_without_entries_is_silent() {
     }
 }
 
-/// The result of a scheme for an update in draw `i`, and its level.
-fn draw(scheme: &dyn Compressor, update: &[f32], budget: Bits, i: u64) -> (usize, Vec<f64>) {
-    let context = Context::new(update.len(), budget).of(7, (i, DeviceId(3)));
-    let (mut rng, mut out) = (stream(7, Purpose::Test, i, 3), Encoded::default());
-    let spent = scheme.encode(update, &context, &mut rng, &mut Scratch::default(), &mut out);
-    let mut sent = vec![0.0; update.len()];
-    out.for_each(|i, value| sent[i as usize] = f64::from(value));
-    (spent.level, sent)
-}
-
-/// Small updates of all sorts, from a fixed seed each.
-fn small_updates() -> Vec<Vec<f32>> {
-    let mut all = vec![
-        vec![1.0, -1.0, 1.0, 1.0],
-        vec![5.0, 1e-3, -1e-3, 2e-3, 1e-3, 1e-3],
-        vec![0.6, -0.3, 0.1, 0.0],
-        vec![-4.0, -3.0, 2.0, 1.0, 1.0, 0.0, 0.0],
-    ];
-    for seed in 0..4 {
-        let mut rng = stream(seed, Purpose::Test, 0, 0);
-        let dim = 3 + 2 * seed;
-        all.push((0..dim).map(|_| rng.normal() as f32).collect());
-        all.push((0..dim).map(|_| (2.0 * rng.normal()).exp() as f32).collect());
-    }
-    all
-}
-
-/// The mean of `numbers` and four times its standard error.
-fn mean(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-    let count = numbers.clone().count() as f64;
-    let mean = numbers.clone().sum::<f64>() / count;
-    let variance = numbers.map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-    (mean, 4.0 * (variance / count).sqrt())
-}
-
 #[test]
 fn declared_properties_of_a_scheme_hold_within_four_standard_errors() {
     for (name, scheme) in schemes() {
-        let (mut checked, mut is_biased) = (0, false);
-        // Without random numbers one draw covers all.
-        let many = |i| draw(&*scheme, &[-4.0, -3.0, 2.0, 1.0, 1.0, 0.5, 0.25], Bits(70.0), i);
-        let is_random = (1..20).any(|i| many(i) != many(0));
-        for update in small_updates() {
-            let square = update.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>();
-            for budget in [40.0, 48.0, 70.0, 104.0, 150.0, 300.0, 1e4] {
-                let draw = |i| draw(&*scheme, &update, Bits(budget), i);
-                let (level, _) = draw(0);
-                let draws = if is_random { 1500 } else { 1 };
-                let all: Vec<(usize, Vec<f64>)> = (0..draws).map(draw).collect();
-                let highest = all.iter().map(|(level, _)| *level).max().unwrap_or(0);
-                if highest == 0 {
-                    continue;
-                }
-                // The mean within a budget: over all draws, whatever their levels.
-                for (i, &truth) in update.iter().enumerate() {
-                    let (mean, unsure) = mean(all.iter().map(|(_, sent)| sent[i]));
-                    let seen = all.iter().filter(|(_, sent)| sent[i] != 0.0).count();
-                    if is_random && seen < 20 {
-                        // Too rare for a standard deviation.
-                        continue;
-                    }
-                    let off = (mean - f64::from(truth)).abs() > unsure + 1e-5 * square.sqrt();
-                    let unbiased = scheme.properties(update.len(), highest.max(1)).unbiased;
-                    assert!(!(unbiased && off), "{name}, {update:?}, {budget}: entry {i}: {mean} ± {unsure}");
-                    is_biased |= off;
-                }
-                if all.iter().any(|(other, _)| *other != level) {
-                    continue;
-                }
-                checked += 1;
-                let Properties { unbiased, omega, delta, projection, .. } =
-                    scheme.properties(update.len(), level);
-                let case = format!("{name}, {update:?}, level {level}");
-                let error = |sent: &[f64]| -> f64 {
-                    sent.iter().zip(&update).map(|(a, b)| (a - f64::from(*b)).powi(2)).sum()
-                };
-                let (loss, unsure) = mean(all.iter().map(|(_, sent)| error(sent)));
-                let limit = unsure + 1e-5 * square;
-                if let Some(omega) = omega {
-                    assert!(omega >= 0.0 && loss <= omega * square + limit, "{case}: {loss} for ω = {omega}");
-                }
-                if let Some(delta) = delta {
-                    assert!(delta > 0.0 && delta <= 1.0, "{case}: δ = {delta}");
-                    assert!(loss <= (1.0 - delta) * square + limit, "{case}: {loss} for δ = {delta}");
-                }
-                for (_, sent) in all.iter().filter(|_| projection) {
-                    let along: f64 = sent.iter().zip(&update).map(|(a, b)| a * f64::from(*b)).sum();
-                    let own: f64 = sent.iter().map(|a| a * a).sum();
-                    assert!((along - own).abs() <= 1e-5 * square, "{case}: {along} is not {own}");
-                }
-                // The declared values are at least the measured ones.
-                assert!(unbiased || projection || omega.is_some(), "{case} declares nothing");
-            }
-        }
-        assert!(checked >= 20, "{name}: only {checked} cases");
-        assert_eq!(is_biased, !scheme.properties(4, 1).unbiased, "{name}");
+        let drawn = contract::drawn(&*scheme).unwrap_or_else(|problem| panic!("{name}: {problem}"));
+        assert!(drawn.cases >= 20, "{name}: only {} cases", drawn.cases);
+        let declared = scheme.properties(4, 1);
+        assert_eq!(drawn.is_biased, !declared.unbiased, "{name}");
+        assert!(
+            declared.unbiased || declared.projection || declared.omega.is_some(),
+            "{name} declares nothing"
+        );
     }
+}
+
+/// Sends what `send` makes of the encoding of `sparse-binary`, and declares `properties`.
+struct Wrong {
+    send: fn(&mut Encoded, &mut Spent, &mut Stream),
+    properties: Properties,
+}
+
+impl Compressor for Wrong {
+    fn encode(
+        &self,
+        update: &[f32],
+        context: &Context,
+        rng: &mut Stream,
+        scratch: &mut Scratch,
+        out: &mut Encoded,
+    ) -> Spent {
+        let (_, scheme) = schemes().next().unwrap();
+        let mut spent = scheme.encode(update, context, rng, scratch, out);
+        if spent.level > 0 {
+            (self.send)(out, &mut spent, rng);
+        }
+        spent
+    }
+
+    fn codec(&self) -> Option<&dyn Codec> {
+        None
+    }
+
+    fn properties(&self, _: usize, _: usize) -> Properties {
+        self.properties
+    }
+}
+
+#[test]
+fn a_scheme_that_breaks_its_contract_is_found_with_the_name_of_the_fact() {
+    type Send = fn(&mut Encoded, &mut Spent, &mut Stream);
+    let cases: [(Send, Properties, &str); 6] = [
+        (|_, spent, _| spent.bits.0 += 1e9, Properties::UNKNOWN, "budget: it spends "),
+        (|_, spent, _| spent.bits.0 = f64::NAN, Properties::UNKNOWN, "bits: it spends NaN bits"),
+        (|_, spent, _| spent.level = 0, Properties::UNKNOWN, "silence: it sends an update at level 0"),
+        (|out, _, _| *out = Encoded::Dense(vec![1.0]), Properties::UNKNOWN, "update: it has 1 entries"),
+        (|_, _, _| (), Properties::unbiased(Some(1e9)), "unbiased: "),
+        (|_, _, _| (), Properties { omega: Some(0.0), ..Properties::UNKNOWN }, "omega: it declares ω = 0"),
+    ];
+    for (send, properties, start) in cases {
+        let found = contract::findings(&Wrong { send, properties });
+        assert!(found.iter().any(|problem| problem.starts_with(start)), "{start}: {found:?}");
+    }
+    assert_eq!(contract::findings(&Wrong { send: |_, _, _| (), properties: Properties::UNKNOWN }), [""; 0]);
 }
 
 proptest! {

@@ -56,6 +56,8 @@ pub struct Provenance {
     /// The texts that determine its behavior, by the names of files: sources and arguments. A folder of
     /// results stores them.
     pub texts: BTreeMap<String, String>,
+    /// Whether all seeds of a curve get the same from it: a channel that is not drawn.
+    pub ignores_seed: bool,
 }
 
 impl Parts {
@@ -170,6 +172,30 @@ impl Parts {
     /// Every part: the key that chooses it, its name and its origin.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &str, &str)> {
         self.0.iter().map(|((key, name), custom)| (*key, name.as_str(), custom.origin.as_str()))
+    }
+
+    /// Whether the parts called `name` give all seeds the same.
+    pub fn ignores_seed(&self, name: &str) -> bool {
+        self.0.iter().any(|((_, part), custom)| part == name && custom.provenance.ignores_seed)
+    }
+
+    /// Adds a value that the key `key` of `[data]` names and that is no part: a data set.
+    pub(crate) fn value<T: Any + Send + Sync>(
+        mut self,
+        key: &'static str,
+        (name, origin): (String, String),
+        value: Arc<T>,
+    ) -> Self {
+        let provenance = Provenance { keys: Some(Vec::new()), ..Provenance::default() };
+        let custom = Custom { origin, table: "data", read: value, provenance };
+        self.0.insert((key, name), custom);
+        self
+    }
+
+    /// The value that the key `key` names, if it was added.
+    pub(crate) fn value_of<T: Any + Send + Sync>(&self, key: &'static str, name: &str) -> Option<Arc<T>> {
+        let custom = self.0.get(&(key, name.to_owned()))?;
+        Arc::clone(&custom.read).downcast().ok()
     }
 
     /// The texts that determine the behavior of the parts called `name`, by the names of files.

@@ -36,6 +36,12 @@ use crate::record::RoundRecord;
 /// assert!(error.starts_with("trains: it declares Trains::Scheduled, but 6 devices train for 1"));
 /// ```
 pub fn check(make: impl Fn(&Scope) -> Option<Box<dyn Policy>>) -> Result<(), String> {
+    findings(make).into_iter().next().map_or(Ok(()), Err)
+}
+
+/// As [`check`], with the first finding about each fact.
+pub fn findings(make: impl Fn(&Scope) -> Option<Box<dyn Policy>>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
     let runs = [(6, 1), (6, 2), (5, 5), (9, 3), (9, 9), (40, 4), (40, 40)];
     let mut played = 0;
     for (m, k) in runs {
@@ -44,19 +50,64 @@ pub fn check(make: impl Fn(&Scope) -> Option<Box<dyn Policy>>) -> Result<(), Str
         let Some(mut play) = fresh() else { continue };
         played += 1;
         let selection = play.policy.selection();
-        let within = |problem: String| format!("{problem} (M = {m}, K = {k})");
-        for _ in 0..30 {
-            play.check_round().map_err(within)?;
-        }
+        let mut results = vec![(0..30).try_for_each(|_| play.check_round())];
+        results.push(check_repeats(&fresh));
         if selection.bias == Bias::Unbiased && m <= 6 {
-            fresh().map_or(Ok(()), |mut play| play.check_bias()).map_err(within)?;
+            results.push(fresh().map_or(Ok(()), |mut play| play.check_bias()));
         }
         if selection.by_channel && m == 40 && k < m {
-            fresh().map_or(Ok(()), |mut play| play.check_channel()).map_err(within)?;
+            results.push(fresh().map_or(Ok(()), |mut play| play.check_channel()));
+        }
+        for problem in results.into_iter().filter_map(Result::err) {
+            let fact = |text: &str| text.split(':').next().map(str::to_owned);
+            if found.iter().all(|other| fact(other) != fact(&problem)) {
+                found.push(format!("{problem} (M = {m}, K = {k})"));
+            }
         }
     }
     if played == 0 {
-        return Err("it refuses every run that it could be tested in".into());
+        found.push("it refuses every run that it could be tested in".into());
+    }
+    found
+}
+
+/// Checks that policies that are made alike decide alike, and that one continues from a saved state as the
+/// policy that was saved.
+fn check_repeats(fresh: &dyn Fn() -> Option<Play>) -> Result<(), String> {
+    const ROUNDS: usize = 12;
+    const SAVED: usize = 5;
+    let (Some(mut first), Some(mut second), Some(mut resumed)) = (fresh(), fresh(), fresh()) else {
+        return Ok(());
+    };
+    if first.policy.asks() != second.policy.asks() {
+        return Err("asks: two policies that are made alike do not ask for the same reports".into());
+    }
+    for t in 0..ROUNDS {
+        if t == SAVED {
+            let Some(Play { policy, .. }) = fresh() else { return Ok(()) };
+            let state = first.policy.save();
+            resumed.policy = policy;
+            resumed.policy.load(state).map_err(|error| format!("state: load after save fails: {error}"))?;
+            first.check_failure()?;
+        }
+        let answers = |i: usize| ((i * 5 + t * 3) % 11 + 1) as f32;
+        let [a, b, c] = [first.round(answers)?, second.round(answers)?, resumed.round(answers)?];
+        let same =
+            |a: &Played, b: &Played| a.candidates == b.candidates && a.schedule.picks == b.schedule.picks;
+        if !same(&a, &b) {
+            return Err(format!(
+                "determinism: two policies that are made alike decide differently in round {}; random \
+                 numbers must come from the seed and the round of the view",
+                t + 1
+            ));
+        }
+        if !same(&a, &c) {
+            return Err(format!(
+                "state: a policy that continues from a saved state decides differently in round {}; save and \
+                 load must keep all that it keeps between rounds",
+                t + 1
+            ));
+        }
     }
     Ok(())
 }
@@ -81,18 +132,28 @@ impl Play {
         Self { policy, bench: Bench::new(m, k), t: 0 }
     }
 
+    /// An error if a call of the policy has failed.
+    fn check_failure(&self) -> Result<(), String> {
+        self.policy.failure().map_or(Ok(()), |problem| Err(format!("call: {problem}")))
+    }
+
     /// Plays a round in which every candidate reports its number of `answers`.
     fn round(&mut self, answers: impl Fn(usize) -> f32) -> Result<Played, String> {
         let (t, policy, bench) = (self.t, &mut *self.policy, &mut self.bench);
         let asks = policy.asks().to_vec();
+        let failed =
+            |policy: &dyn Policy| policy.failure().map_or(Ok(()), |problem| Err(format!("call: {problem}")));
         let (candidates, reports, schedule) = bench.at(t, |view| {
             let view = &View { k: policy.round_k(view).clamp(1, view.k), ..*view };
             let candidates = policy.candidates(view);
-            check_candidates(&candidates, view.links.devices())?;
+            failed(policy)?;
+            check_candidates(&candidates, view.links.devices())
+                .map_err(|error| format!("candidates: {error}"))?;
             let reports: Vec<f32> = candidates.iter().map(|device| answers(device.index())).collect();
             let rows = reports.iter().flat_map(|report| vec![*report; asks.len()]).collect();
             let schedule = policy.select(view, &Reports::new(candidates.clone(), asks.len(), rows));
-            schedule.check(&candidates, view.k)?;
+            failed(policy)?;
+            schedule.check(&candidates, view.k).map_err(|error| format!("schedule: {error}"))?;
             Ok::<_, String>((candidates, reports, schedule))
         })?;
         if asks.contains(&Ask::Loss) {
@@ -101,6 +162,7 @@ impl Play {
         let chosen: Vec<DeviceId> = schedule.devices().collect();
         bench.schedule_devices(&chosen, t);
         policy.observe(&RoundRecord::of_devices(t + 1, &chosen));
+        failed(policy)?;
         self.t += 1;
         if *policy.asks() != asks[..] {
             return Err("asks: the requested reports differ between rounds".into());

@@ -9,6 +9,9 @@ use crate::schedule::Policy;
 use std::sync::Arc;
 use toml::Table;
 
+/// The key that names a data set.
+const DATASET: &str = "data.dataset";
+
 impl Parts {
     /// Adds a policy; `origin` records where it comes from.
     #[must_use]
@@ -41,6 +44,17 @@ impl Parts {
         make: impl Fn(&Table, &Scope) -> Result<Box<dyn Fading>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
         self.with::<dyn Fading>(name, origin, move |own, scope, _| make(own, scope))
+    }
+
+    /// Adds a data set, which `data.dataset` names.
+    #[must_use]
+    pub fn dataset(self, name: impl Into<String>, origin: impl Into<String>, dataset: Arc<Dataset>) -> Self {
+        self.value(DATASET, (name.into(), origin.into()), dataset)
+    }
+
+    /// The data set called `name`, if it was added.
+    pub fn find_dataset(&self, name: &str) -> Option<Arc<Dataset>> {
+        self.value_of(DATASET, name)
     }
 
     /// Adds a partition of the training set, listed sample by sample for every device.

@@ -2,6 +2,7 @@
 
 mod builder;
 mod choices;
+mod contract;
 mod custom;
 #[cfg(test)]
 pub(crate) mod example;
@@ -18,6 +19,7 @@ pub use crate::parts::count::BatchSize;
 pub use crate::parts::{ConfigError, Key, nearest};
 pub use builder::Builder;
 pub use choices::{Choices, Facts, kinds};
+pub use contract::findings;
 pub use groups::lower_groups;
 use keys::unknown_value;
 pub use keys::{

@@ -11,6 +11,7 @@ crate::register! {
     trace,
 }
 
+pub mod contract;
 pub mod estimate;
 pub mod multipath;
 pub mod profile;

@@ -1,0 +1,50 @@
+//! `fedlink check`: the contract of custom parts.
+
+use crate::args::CheckPartOptions;
+use crate::custom::PartLoader;
+use crate::failure::Exit;
+use anyhow::bail;
+use fedlink_study::sweep::{check_part, own_table};
+use std::path::PathBuf;
+
+pub fn run(options: &CheckPartOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
+    let (file, wanted) = target(&options.part);
+    let parts = loader.load(&file.iter().cloned().collect::<Vec<_>>())?;
+    let is_wanted = |name: &str, origin: &str| {
+        let class = origin.split(',').next().unwrap_or(origin).rsplit('.').next();
+        wanted.as_deref().is_none_or(|wanted| wanted == name || Some(wanted) == class)
+    };
+    let names: Vec<&str> =
+        parts.origins().filter(|(name, origin)| is_wanted(name, origin)).map(|(name, _)| name).collect();
+    if names.is_empty() {
+        let known: Vec<&str> = parts.origins().map(|(name, _)| name).collect();
+        let there = if known.is_empty() { "there are none".into() } else { known.join(", ") };
+        bail!("{}: there is no such part; give FILE.py or FILE.py:CLASS ({there})", options.part);
+    }
+    for setting in options.settings.iter().filter(|setting| !setting.contains('=')) {
+        bail!("--set {setting}: write --set KEY=VALUE with a key of the part, for example --set beta=0.5");
+    }
+    let own = own_table(&options.settings);
+    let pool = rayon::ThreadPoolBuilder::new().build()?;
+    let mut broken = 0;
+    for name in names {
+        let found = check_part(&parts, name, &own, &pool)?;
+        if found.is_empty() {
+            outln!("{name}: keeps its contract, and a run with it is the same when it is made twice")?;
+        }
+        for finding in &found {
+            outln!("{name}: {finding}")?;
+        }
+        broken += usize::from(!found.is_empty());
+    }
+    Ok(if broken == 0 { Exit::Done } else { Exit::BadRequest })
+}
+
+/// The file of `FILE.py:CLASS`, and the part; a part of the program has no file.
+fn target(text: &str) -> (Option<PathBuf>, Option<String>) {
+    match text.rsplit_once(':') {
+        Some((file, class)) if file.ends_with(".py") => (Some(file.into()), Some(class.into())),
+        _ if text.ends_with(".py") => (Some(text.into()), None),
+        _ => (None, Some(text.into())),
+    }
+}
