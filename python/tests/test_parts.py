@@ -370,7 +370,7 @@ def test_a_custom_fading_law_multiplies_the_mean_gains(small, tmp_path):
     [
         (np.ones((3, 5)), ValueError, r"is 3 × 5, but must be 8 × 4 \(data.devices × run.rounds\)"),
         (np.ones((8, 3)), ValueError, "ends after 3 rounds, but run.rounds is 4"),
-        (np.ones(8), ValueError, "M × T, but has 1 dimensions"),
+        (np.ones(8), ValueError, "M × T, or M × T × seeds, but has 1 dimensions"),
         (-np.ones((8, 4)), ValueError, r"entry \(0, 0\) is -1"),
         (np.full((8, 4), np.inf), ValueError, r"entry \(0, 0\) is inf"),
         (
