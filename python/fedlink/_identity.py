@@ -207,7 +207,8 @@ class _Walk:
             return f"{_name_of(cls)}({self._arguments([], held, where)})"
         if callable(value) and _by_name(value) is value:
             return f"function {_name_of(value)}"
-        shown = repr(value) if cls.__repr__ is not object.__repr__ else ""
+        default: Any = object.__repr__
+        shown = repr(value) if cls.__repr__ is not default else ""
         if shown and " at 0x" not in shown and "..." not in shown and len(shown) <= _LONGEST:
             return shown
         name = _name_of(cls)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Part = Any
 
 
-
 @dataclass(frozen=True)
 class Registered:
     """A part as the library takes it."""
@@ -61,7 +60,6 @@ class Registered:
     by_seed: bool = False
     #: Whether all seeds get the same from it.
     ignores_seed: bool = False
-
 
 
 @dataclass(frozen=True)
@@ -372,7 +370,8 @@ def _takes_seed(part: Part) -> bool:
 
 def draws(fading: Any) -> bool:
     """Whether the gains of a fading law, a class or an object, are drawn: ``gain(t, device, rng)``."""
-    gain = fading.gain if isinstance(fading, type) else type(fading).gain
+    law: Any = fading if isinstance(fading, type) else type(fading)
+    gain = law.gain
     found = list(inspect.signature(gain).parameters.values())
     return len([p for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) > 3
 

@@ -106,10 +106,8 @@ pub enum Command {
     )]
     Status(StatusOptions),
     /// List the choices for a configuration.
-    #[command(
-        after_help = "Examples:\n  fedlink list\n  fedlink list policies --json\n  \
-                      fedlink list policies --parts mine.py"
-    )]
+    #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json\n  \
+                      fedlink list policies --parts mine.py")]
     List(ListOptions),
     /// Print the completions of the command line for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]

@@ -33,8 +33,8 @@ def fingerprint(key: bytes) -> str:
 class Identities:
     """The fingerprint of the key of every device.
 
-    With a table, a device is the node that has its key. With ``"first-come"``, the first node that is a device
-    binds it to its key. Without either, the latest node that says it is a device takes its place.
+    With a table, a device is the node that has its key. With ``"first-come"``, the first node that is a
+    device binds it to its key. Without either, the latest node that says it is a device takes its place.
     """
 
     #: Whether devices are bound to keys.

@@ -10,8 +10,8 @@
     ``loss`` and ``examples`` if it has them, ``rate``, and the app's metrics of training.
 
 ``train.fedlink_upload``
-    The server sends ``round``, ``device``, ``budget``, ``limit`` (bytes) and ``encoder``. The node answers with ``payload``,
-    ``level``, ``bits`` and ``entries``; or with ``silent``, or ``lost``.
+    The server sends ``round``, ``device``, ``budget``, ``limit`` (bytes) and ``encoder``. The node answers
+    with ``payload``, ``level``, ``bits`` and ``entries``; or with ``silent``, or ``lost``.
 
 Every request has the ``version`` of these messages, and a node refuses one that is not its own.
 

@@ -42,7 +42,7 @@ LEFT_OUT = "round %d, %s: its metrics are left out: %s"
 #: The worth of each report: a node may send a false one.
 TRUST = {
     "norm": "the norm is a claim; the audit finds one that contradicts the update that is sent, and no other",
-    "compressed-norm": "the norm after compression is checked against the update that is sent (defense.audit)",
+    "compressed-norm": "the norm after compression is checked against the sent update (defense.audit)",
     "loss": "the training loss is a claim that cannot be checked",
     "rms-loss": "the training loss is a claim that cannot be checked",
 }

@@ -135,7 +135,7 @@ def test_a_table_of_keys_that_cannot_hold_is_refused(keys, problem):
 def test_the_log_states_the_worth_of_reports(monkeypatch):
     lines: list[str] = []
     monkeypatch.setattr(strategy, "log", lambda level, text, *values: lines.append(text % values))
-    for policy, words in [("bn2", "the norm is a claim"), ("bn2-c", "is checked against the update")]:
+    for policy, words in [("bn2", "the norm is a claim"), ("bn2-c", "is checked against the sent update")]:
         lines.clear()
         run(grid_of(), policy=policy)
         assert any(line.startswith("reports: ") and words in line for line in lines)

@@ -8,7 +8,6 @@ from fake_grid import FakeGrid, model, stock_training
 from flwr.app import ConfigRecord, Message, MetricRecord, RecordDict
 from reference import bits, bn2_c, largest_q
 
-import fedlink
 from fedlink.flower import (
     DeclaredUplink,
     Outcome,

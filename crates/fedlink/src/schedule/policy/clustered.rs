@@ -6,7 +6,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
 use crate::schedule::received::LastUpdates;
 use crate::schedule::sampling::Target;
-use crate::schedule::{Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
+use crate::schedule::{Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.

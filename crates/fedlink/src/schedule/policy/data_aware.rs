@@ -5,7 +5,7 @@ use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::Quantity;
 use crate::schedule::{
-    Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, largest_indices_by,
+    Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight, largest_indices_by,
 };
 
 /// The entry of this policy.

@@ -6,7 +6,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::RoundRecord;
 use crate::schedule::received::LastUpdates;
 use crate::schedule::{
-    Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, largest_indices_by,
+    Bias, Entries, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight, largest_indices_by,
 };
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -5,7 +5,7 @@ use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::schedule::sampling::Target;
 use crate::schedule::{
-    Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View, all_devices_fit,
+    Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight, all_devices_fit,
 };
 
 /// The entry of this policy.

@@ -6,7 +6,7 @@ use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::Quantity;
 use crate::schedule::priced::probabilities;
 use crate::schedule::sampling::{Target, des_raj, successive};
-use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight};
 use serde::{Deserialize, Serialize};
 
 /// The entry of this policy.

@@ -7,7 +7,7 @@ use crate::record::{Quantity, RoundRecord};
 use crate::schedule::priced::probabilities;
 use crate::schedule::queues::PowerQueues;
 use crate::schedule::sampling::{Target, systematic};
-use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
+use crate::schedule::{Ask, Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<LyapunovConfig>();

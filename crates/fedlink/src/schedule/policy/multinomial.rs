@@ -5,7 +5,7 @@ use crate::base::units::DeviceId;
 use crate::parts::{ConfigError, Entry, PartConfig, Scope, keys};
 use crate::record::Quantity;
 use crate::schedule::sampling::Target;
-use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Weight, Trains, View};
+use crate::schedule::{Bias, Pick, Policy, Reports, Schedule, Selection, Trains, View, Weight};
 
 /// The entry of this policy.
 pub const ENTRY: Entry<dyn Policy> = Entry::of::<Multinomial>();
