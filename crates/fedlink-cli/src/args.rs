@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fedlink_study::sweep::{LogRounds, Share};
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Federated learning over wireless links: compare scheduling policies and their costs.
@@ -39,6 +40,7 @@ Examples:
   fedlink run my.toml --out night --resume --seeds 20    add seeds and keep finished runs
   fedlink run my.toml --share $I/$N --out shared         one share of N
   fedlink run my.toml --dry-run                          estimate time and memory
+  fedlink run my.toml --watch                            with a live page in the browser
   fedlink run --set run.rounds=20 --json | jq '.[].final_accuracy'
 
 Exit codes: 0 done, 1 system or I/O error (a full disk, …), 2 bad request, 3 a curve diverged,
@@ -57,6 +59,19 @@ Nothing is trained. The links are those of the first rounds of a run; the polici
 that are drawn at random.
 
 Exit codes: 0 done, 2 bad request.";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  fedlink watch night                     one sweep
+  fedlink watch results                   all sweeps in results/, as they come
+  fedlink watch a b --port 9000           two folders, at http://127.0.0.1:9000/
+  fedlink watch night --listen 0.0.0.0    for other machines; the printed address has a token
+  ssh -L 8765:127.0.0.1:8765 node7        then the page of node7 is http://127.0.0.1:8765/ here
+
+The page follows folders that other processes or machines write, and shows those that have ended. It cannot
+change anything. On a machine with other users, --listen 127.0.0.1 keeps the page from those without the token.
+
+Exit codes: 0 stopped by Ctrl-C, 1 the address cannot be used, 2 bad request.";
 
 const DATA_EXAMPLES: &str = "\
 Examples:
@@ -105,6 +120,9 @@ pub enum Command {
         after_help = "Examples:\n  fedlink status night\n  fedlink status night --json | jq .seconds_left"
     )]
     Status(StatusOptions),
+    /// Show folders of results as a live page in the browser.
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch(WatchOptions),
     /// List the choices for a configuration.
     #[command(after_help = "Examples:\n  fedlink list\n  fedlink list policies --json\n  \
                       fedlink list policies --parts mine.py")]
@@ -182,6 +200,9 @@ pub struct RunOptions {
     /// Print the runs with an estimate of time and memory, and run nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Show the runs as a live page in the browser, until they end (see `fedlink watch`).
+    #[arg(long, conflicts_with = "dry_run")]
+    pub watch: bool,
     /// Run the experiment's quick variant.
     #[arg(long)]
     pub quick: bool,
@@ -371,6 +392,20 @@ pub struct StatusOptions {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct WatchOptions {
+    /// Folders of `fedlink run`, or folders with such folders.
+    #[arg(value_name = "DIR", required = true)]
+    pub folders: Vec<PathBuf>,
+    /// Port of the page [default: 8765, or a free one].
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Listen on this address instead of 127.0.0.1; whoever reads the page then needs the token that is
+    /// printed.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<IpAddr>,
 }
 
 #[derive(Args, Debug)]

@@ -19,6 +19,8 @@ static AT_CTRL_C: Mutex<AtCtrlC> = Mutex::new(AtCtrlC::Stop);
 enum AtCtrlC {
     /// Ends the run after this round.
     Stop,
+    /// Ends the command soon.
+    StopQuietly,
     /// Removes the folder, if there is one, and quits with this message.
     Quit { cleanup_dir: Option<PathBuf>, message: String },
 }
@@ -40,6 +42,13 @@ pub(crate) fn listen() -> anyhow::Result<()> {
     *SIGNALS.lock().unwrap_or_else(PoisonError::into_inner) = Signals::new();
     *at_ctrl_c() = AtCtrlC::Stop;
     install()
+}
+
+/// As [`listen`], for a command that has nothing to save.
+pub(crate) fn listen_quietly() -> anyhow::Result<()> {
+    listen()?;
+    *at_ctrl_c() = AtCtrlC::StopQuietly;
+    Ok(())
 }
 
 /// Whether a stop was requested.
@@ -148,6 +157,11 @@ fn handle(request: Request, quit: fn()) {
                 return;
             }
             errln!("\nstopping after this round and saving the state; press Ctrl-C again to quit at once");
+        }
+        AtCtrlC::StopQuietly => {
+            if STOP.swap(true, Ordering::SeqCst) {
+                quit();
+            }
         }
         AtCtrlC::Quit { cleanup_dir, message } => {
             if let Some(folder) = cleanup_dir.take() {

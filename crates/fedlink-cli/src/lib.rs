@@ -81,6 +81,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
         Command::Data(command) => commands::data::run(&command),
         Command::Verify(options) => commands::verify::run(&options, parts),
         Command::Status(options) => commands::status::run(&options),
+        Command::Watch(options) => commands::watch::run(&options),
         Command::Merge(options) => commands::merge::run(&options, parts),
         Command::List(options) => commands::list::run(&options, parts),
         Command::Completions(options) => commands::completions::run(&options),

@@ -1,6 +1,7 @@
 //! The display of runs in progress: bars on a terminal, plain lines elsewhere.
 
 use fedlink::shown::{escaped, one_line};
+use fedlink_study::events::{pace, seconds_left};
 use fedlink_study::results::Status;
 use fedlink_study::sweep::{Event, Observer, Plan, Progress as RunProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -212,9 +213,9 @@ impl Progress {
 
     /// `42 s left`, from the time of the rounds so far.
     fn left(&self, state: &State) -> String {
-        let here = state.done - state.before;
-        let seconds = self.started.elapsed().as_secs_f64() / here * (self.total - state.done);
-        if here > 0.0 { format!("{} left", duration(seconds)) } else { String::new() }
+        let pace = pace(state.done - state.before, self.started.elapsed().as_secs_f64());
+        let left = || format!("{} left", duration(seconds_left(self.total - state.done, pace)));
+        if pace > 0.0 { left() } else { String::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -414,7 +414,7 @@ fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     runner.keep_state = options.keep_state;
     (runner.observer, runner.stop) = (watch, &stop);
     // If the runs fail, the results that `force=True` replaces are not lost, and a warning names their place.
-    let runs = runner.run(&indices).map_err(|error| {
+    let runs = runner.run_logged(&indices).map_err(|error| {
         let aside = folder
             .replaced()
             .map(|path| format!("the results that force=True replaces are in {}", path.display()));

@@ -23,6 +23,39 @@ fn family<T: ?Sized + Kind>(name: &str) -> &'static str {
     }
 }
 
+/// The facts of a curve on which its look depends.
+pub trait Styled {
+    /// Its value of every swept key.
+    fn keys(&self) -> &[(String, String)];
+    /// Its scheduling policy.
+    fn policy(&self) -> &str;
+    /// Its compressor.
+    fn compressor(&self) -> &str;
+}
+
+impl Styled for CurveResult {
+    fn keys(&self) -> &[(String, String)] {
+        &self.keys
+    }
+
+    fn policy(&self) -> &str {
+        &self.spec.schedule.policy
+    }
+
+    fn compressor(&self) -> &str {
+        &self.spec.compress.scheme
+    }
+}
+
+/// The look of each curve, and the family by which it is colored if curves are.
+pub fn looks_of<C: Styled>(curves: &[C]) -> Vec<(Look, String)> {
+    let Some(key) = ColorKey::of(curves) else {
+        return (0..curves.len()).map(|i| (Look::of(i), String::new())).collect();
+    };
+    let family = |i: usize| if key.by_family { key.groups[i].clone() } else { String::new() };
+    key.looks(curves, "").into_iter().enumerate().map(|(i, look)| (look, family(i))).collect()
+}
+
 /// The key of the colors of many curves.
 #[derive(Debug, PartialEq)]
 pub struct ColorKey {
@@ -40,26 +73,22 @@ impl ColorKey {
     /// The color key of many curves: the policy, the compression scheme, or another swept key, whichever
     /// is the first with two to seven values. Policies or schemes with more values are colored by family.
     /// None if there are few curves, or no such key: each curve then has the look of its place.
-    pub fn of(results: &[CurveResult]) -> Option<Self> {
+    pub fn of<C: Styled>(results: &[C]) -> Option<Self> {
         if results.len() <= MAX_COLORS {
             return None;
         }
         let (policy, scheme) = (<dyn Policy>::KEY, <dyn Compressor>::KEY);
         let of_config =
-            |value: fn(&CurveResult) -> &str| results.iter().map(|c| value(c).to_owned()).collect();
+            |value: fn(&C) -> &str| -> Vec<String> { results.iter().map(|c| value(c).to_owned()).collect() };
         let parts = [
-            (
-                policy,
-                of_config(|c| &c.spec.schedule.policy),
-                family::<dyn Policy> as fn(&str) -> &'static str,
-            ),
-            (scheme, of_config(|c| &c.spec.compress.scheme), family::<dyn Compressor>),
+            (policy, of_config(C::policy), family::<dyn Policy> as fn(&str) -> &'static str),
+            (scheme, of_config(C::compressor), family::<dyn Compressor>),
         ];
         let parts = parts.map(|(key, values, family)| (key, values, Some(family)));
-        let swept = distinct(results.iter().flat_map(|curve| &curve.keys).map(|(key, _)| key.as_str()));
+        let swept = distinct(results.iter().flat_map(Styled::keys).map(|(key, _)| key.as_str()));
         let swept = swept.into_iter().filter(|key| *key != policy && *key != scheme);
         let others = swept.map(|key| {
-            let values: Vec<String> = results.iter().map(|curve| curve.swept(key).to_owned()).collect();
+            let values: Vec<String> = results.iter().map(|curve| value_of(curve, key)).collect();
             (key, values, None)
         });
         let key = parts.into_iter().chain(others).find_map(|(key, values, family)| {
@@ -92,9 +121,9 @@ impl ColorKey {
     /// The look of each curve: the color of its group, and dashes and marker by the other swept keys
     /// except `panel`, whose values are in separate panels. Within a family the marker identifies the
     /// part.
-    fn looks(&self, results: &[CurveResult], panel: &str) -> Vec<Look> {
-        let other_keys = |curve: &CurveResult| -> Vec<(String, String)> {
-            curve.keys.iter().filter(|(key, _)| *key != self.key && key != panel).cloned().collect()
+    fn looks<C: Styled>(&self, results: &[C], panel: &str) -> Vec<Look> {
+        let other_keys = |curve: &C| -> Vec<(String, String)> {
+            curve.keys().iter().filter(|(key, _)| *key != self.key && key != panel).cloned().collect()
         };
         let all: Vec<Vec<(String, String)>> = results.iter().map(other_keys).collect();
         let others = distinct(&all);
@@ -131,6 +160,11 @@ pub fn panel_legend(results: &[CurveResult], key: &ColorKey, panel: &str) -> Vec
         let rest = curve.keys.iter().filter(|(own, _)| own != panel).map(|(_, value)| value.as_str());
         rest.collect::<Vec<&str>>().join(" ")
     })
+}
+
+/// The value of a swept key.
+fn value_of(curve: &impl Styled, key: &str) -> String {
+    curve.keys().iter().find(|(own, _)| own == key).map_or_else(String::new, |(_, value)| value.clone())
 }
 
 fn entries(

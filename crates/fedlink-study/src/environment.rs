@@ -23,6 +23,6 @@ pub fn data_folders(given: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// The name of this machine.
-pub(crate) fn host_name() -> String {
+pub fn host_name() -> String {
     gethostname::gethostname().to_string_lossy().into_owned()
 }

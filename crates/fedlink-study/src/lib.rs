@@ -61,7 +61,7 @@ pub mod table;
 mod tables;
 pub mod theory;
 
-pub use environment::{choose_instructions, data_folders};
+pub use environment::{choose_instructions, data_folders, host_name};
 pub use error::Error;
 pub use folder::output;
-pub use tables::{costs, link, results, split, summary};
+pub use tables::{costs, groups, head, link, results, split, summary};

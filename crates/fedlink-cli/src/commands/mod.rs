@@ -15,6 +15,7 @@ pub mod run;
 pub mod status;
 pub mod theory_run;
 pub mod verify;
+pub mod watch;
 
 use anyhow::{Context, anyhow, bail};
 use fedlink_study::experiment::Experiment;

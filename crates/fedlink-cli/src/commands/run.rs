@@ -151,7 +151,9 @@ impl Work<'_> {
         runner.keep_state = options.keep_state;
         (runner.observer, runner.stop) = (&progress, &interrupt::stop_requested);
         let resume = || resume::command(options, target);
-        let runs = runner.run(indices).map_err(|error| Stopped { error, resume: resume() })?;
+        let _page = options.watch.then(|| super::watch::beside(target)).transpose()?;
+        let runs = runner.run_logged(indices);
+        let runs = runs.map_err(|error| Stopped { error, resume: resume() })?;
         if let Some(share) = options.share {
             let ended = runs.iter().filter(|done| done.result.status.has_ended()).count();
             if !options.tables.quiet {

@@ -29,8 +29,11 @@ fn text(status: &SweepStatus) -> String {
     if let Some(seconds) = status.seconds_left {
         let _ = write!(text, ", about {} left", duration(seconds));
     }
-    if let Some((label, accuracy)) = &status.best {
-        let _ = write!(text, "; best so far {label} {:.1} %", 100.0 * accuracy);
+    let best = status.goals.first().and_then(|goal| goal.curves.first());
+    // A cost that no run has reached yet ranks nothing.
+    let is_reached = |best: &&CurveProgress| best.median.as_ref().is_none_or(|median| median.reached > 0);
+    if let Some(best) = best.filter(is_reached) {
+        let _ = write!(text, "; best so far {}: {}", best.curve, best.text);
     }
     text.push('\n');
     for GoalProgress { name, goal, curves, .. } in status.goals.iter().filter(|goal| !goal.curves.is_empty())

@@ -1,5 +1,6 @@
 //! The specification of the charts that the script of the page draws.
 
+use super::scatter::ScatterAxes;
 use super::{Report, ReportCurve};
 use crate::chart::{
     Axis, COLORS, Curve, DARK_COLORS, DASHES, Entry, HeatMap, Lines, Look, MARKERS, MAX_BANDS, MAX_BARS,
@@ -28,6 +29,9 @@ pub struct PageCharts {
     devices: Axis,
     classes: Axis,
     split: Option<HeatMap>,
+    /// Seconds and joules until the goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scatter: Option<ScatterAxes>,
     max_bands: usize,
     max_bars: usize,
     dashes: [&'static [f64]; 5],
@@ -72,6 +76,7 @@ impl PageCharts {
             devices: numbers("device", devices.max().unwrap_or(0)),
             classes: numbers("class", map.as_ref().map_or(0, |map| map.count[0])),
             split: map,
+            scatter: ScatterAxes::new(&report.curves),
             max_bands: MAX_BANDS,
             max_bars: MAX_BARS,
             dashes: DASHES,

@@ -21,9 +21,11 @@ pub fn has_cell(report: &Report) -> bool {
 
 /// The choice of seconds and joules as the x axis; nothing without units.
 pub fn axes(report: &Report) -> String {
-    if !has_costs(report) {
-        return String::new();
-    }
+    if has_costs(report) { cost_axes() } else { String::new() }
+}
+
+/// The choice of seconds and joules.
+pub fn cost_axes() -> String {
     let choice = |value: &str, name: &str| {
         format!("<label><input type=\"radio\" name=\"x\" value=\"{value}\"/><span>{name}</span></label>\n")
     };

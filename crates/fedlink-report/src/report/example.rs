@@ -48,6 +48,8 @@ fn curve(label: &str, k: u64, seeds: usize, devices: usize, shape: (f64, f64, f6
     let to_target = rounds.iter().zip(&accuracy).find(|(_, a)| **a >= 0.8).map(|(&round, _)| round as f64);
     let wide = |mean: f64| around(mean, if seeds > 1 { 0.08 * mean } else { 0.0 });
     ReportCurve {
+        scatter: None,
+        groups: Vec::new(),
         label: label.into(),
         keys: Vec::new(),
         policy: label.split(' ').next().unwrap_or_default().to_lowercase(),
@@ -137,6 +139,8 @@ fn typical() -> Report {
         detail: detail.into(),
     };
     Report {
+        head: String::new(),
+        scatter_goal: String::new(),
         goals: Vec::new(),
         title: "Example: four policies on non-IID data".into(),
         generated_by: "fedlink 0.2.0".into(),

@@ -1,5 +1,6 @@
 //! The report of a run.
 
+use super::scatter::{group_rows, point};
 use super::{
     ClaimVerdict, CurveCosts, CurveFairness, DeviceTotals, GoalValue, Interval, PairedDifference, Report,
     ReportCurve, SplitTable,
@@ -11,7 +12,9 @@ use fedlink::data::partition::SplitReport;
 use fedlink::learn::fairness::class_accuracies;
 use fedlink::record::Outcome;
 use fedlink_study::claims::{Comparison, Verdict, Verdicts};
-use fedlink_study::goals::{Cost, Goal};
+use fedlink_study::goals::{Cost, Goal, Metric, Standing};
+use fedlink_study::groups::group_use;
+use fedlink_study::head::head_of;
 use fedlink_study::results::{CurveResult, RunResult, goal_cell};
 use fedlink_study::statistics::{Estimate, estimate};
 
@@ -69,6 +72,8 @@ impl Report {
                 "fedlink run config.toml".into(),
             ],
             config_toml,
+            head: head_of(results.iter().map(|curve| &curve.spec), &[]).text(),
+            scatter_goal: until(results).to_string(),
             devices: first.data.devices as usize,
             average_power: results.first().map_or(first.radio.power, CurveResult::allowed_power),
             power_unit: if first.radio.bandwidth_hz.is_some() { "W".into() } else { String::new() },
@@ -130,10 +135,23 @@ impl Report {
     }
 }
 
+/// The goal of the chart of seconds and joules: the first that is a cost, or the target.
+fn until(results: &[CurveResult]) -> Goal {
+    let goals = results.first().map_or(&[][..], |curve| &curve.goals);
+    let own = goals.iter().find(|(_, goal)| goal.metric().is_none());
+    own.map_or_else(|| Goal::target(Cost::Seconds), |(_, goal)| goal.clone())
+}
+
 /// All curves, with their looks in all charts of the folder.
 fn curves(results: &[CurveResult]) -> Vec<ReportCurve> {
+    let goal = until(results);
     let curve = |(curve, entry): (&CurveResult, Entry)| {
+        let scatter = match &goal {
+            Goal::Until(until) if curve.has_costs() => point(until, |goal| curve.standing(goal)),
+            _ => None,
+        };
         let mut curve = report_curve(curve);
+        curve.scatter = scatter;
         (curve.look, curve.family) = (Some(entry.look), entry.group);
         curve.thin();
         curve
@@ -159,7 +177,9 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
     let spent = |x: Across| Some(x.values(curve)).filter(|values| values.iter().any(|v| v.is_finite()));
     let rounds: Vec<u64> = runs[0].rows[..accuracy.len()].iter().map(|row| row.round).collect();
     let to_target = |cost| curve.median(&Goal::target(cost));
+    let share = |value: fn(&RunResult) -> Option<f64>| curve.at_the_end(value).map(Interval::of_share);
     let at_the_end = |value: fn(&RunResult) -> Option<f64>| curve.at_the_end(value).map(interval);
+    let groups: Vec<_> = runs.iter().map(|run| group_use(config, &run.outcome)).collect();
     let used = curve.device_use();
     let missing = Interval { mean: f64::NAN, low: f64::NAN, high: f64::NAN };
     ReportCurve {
@@ -183,26 +203,28 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
         loss: means(Up::Loss),
         mean_q: means(Up::MeanQ),
         bits_per_round: means(Up::BitsPerRound),
-        final_accuracy: at_the_end(|run| run.outcome.final_accuracy).unwrap_or(missing),
-        best_accuracy: at_the_end(|run| run.outcome.best_accuracy).unwrap_or(missing),
+        final_accuracy: share(|run| run.outcome.final_accuracy).unwrap_or(missing),
+        best_accuracy: share(|run| run.outcome.best_accuracy).unwrap_or(missing),
         trainings_per_round: curve.trainings_per_round(),
         rounds_to_target: to_target(Cost::Rounds),
         bits_to_target: to_target(Cost::Bits),
         goals: curve.goals.iter().map(|(_, goal)| goal_value(curve, goal)).collect(),
-        area_under_curve: at_the_end(RunResult::area).unwrap_or(missing),
+        area_under_curve: share(RunResult::area).unwrap_or(missing),
         instability: at_the_end(RunResult::instability).unwrap_or(missing),
         ranked: runs.len() > 1,
         scheduled: curve.by_device(RunResult::scheduled_shares),
         power: curve.by_device(|run| run.outcome.average_power.clone()),
         devices: DeviceTotals {
-            least: interval(used.least),
-            median: interval(used.median),
-            most: interval(used.most),
-            evenness: interval(used.evenness),
+            least: Interval::of_share(used.least),
+            median: Interval::of_share(used.median),
+            most: Interval::of_share(used.most),
+            evenness: Interval::of_share(used.evenness),
             highest_power: interval(used.highest_power),
             above: interval(used.above),
         },
         costs: curve_costs(curve),
+        scatter: None,
+        groups: group_rows(&groups.iter().map(Vec::as_slice).collect::<Vec<_>>()),
         fairness: curve_fairness(curve),
         digest: runs.iter().map(|run| run.outcome.digest.clone()).collect(),
     }
@@ -210,13 +232,20 @@ fn report_curve(curve: &CurveResult) -> ReportCurve {
 
 /// A curve's value of a goal.
 fn goal_value(curve: &CurveResult, goal: &Goal) -> GoalValue {
-    let is_cost = goal.metric().is_none();
-    let value = if is_cost {
-        curve.median(goal).and_then(|median| median.value)
-    } else {
-        curve.estimate(goal).map(|estimate| estimate.mean)
+    let (standing, unit) = (curve.standing(goal), goal.unit());
+    let interval = match (&standing, standing.ends()) {
+        (Standing::Cost(median), _) => median.interval(|value| unit.value(value)),
+        (_, (Some(low), Some(high))) => format!("[{}, {}]", unit.value(low), unit.value(high)),
+        _ => String::new(),
     };
-    GoalValue { value, text: goal_cell(curve, goal), is_cost }
+    GoalValue {
+        value: standing.value(),
+        text: goal_cell(curve, goal),
+        interval,
+        ends: standing.ends(),
+        is_cost: goal.metric().is_none(),
+        rises: goal.metric().is_some_and(Metric::rises),
+    }
 }
 
 /// The number of uploads that did not arrive, or not in time; none if all did.
@@ -238,14 +267,15 @@ fn curve_fairness(curve: &CurveResult) -> Option<CurveFairness> {
         metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     };
     let at_the_end = |name: &str| curve.at_the_end(|run| last(run, name)).map(interval);
+    let share = |name: &str| curve.at_the_end(|run| last(run, name)).map(Interval::of_share);
     let rows = curve.runs.iter().filter_map(|run| run.rows.last());
     let classes = rows.map(|row| class_accuracies(&row.metrics).len()).max().unwrap_or(0);
     curve.spec.run.fairness.then(|| CurveFairness {
-        classes: (0..classes).map(|class| at_the_end(&format!("class_{class}"))).collect(),
-        worst_class: at_the_end("worst_class"),
-        worst_tenth: at_the_end("worst_tenth"),
-        device_deviation: at_the_end("device_deviation"),
-        jain: at_the_end("jain"),
+        classes: (0..classes).map(|class| share(&format!("class_{class}"))).collect(),
+        worst_class: share("worst_class"),
+        worst_tenth: share("worst_tenth"),
+        device_deviation: share("device_deviation"),
+        jain: share("jain"),
         max_age: at_the_end("max_age"),
         mean_age: at_the_end("mean_age"),
     })

@@ -6,6 +6,7 @@
 //! the report, the page is well formed: text is escaped and numbers that are not finite are shown as missing.
 //! The same report always gives the same bytes.
 
+mod answer;
 mod charts;
 mod cost_sections;
 #[cfg(test)]
@@ -13,6 +14,8 @@ mod example;
 mod fairness_section;
 mod fill;
 mod html;
+mod live;
+mod scatter;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -23,10 +26,15 @@ use crate::figure::Figure;
 use crate::plots::{Across, Up};
 use charts::{PageCharts, color_style, still_chart};
 use fedlink_study::goals::Median;
+use fedlink_study::statistics::Estimate;
 use html::{embedded_json, escape, fill};
+pub use live::{live_page, live_parts, live_script, live_style};
+pub use scatter::{GroupRow, Point};
 use serde::{Serialize, Serializer};
 
 const TEMPLATE: &str = include_str!("template.html");
+/// The controls of the chart of curves.
+const CONTROLS: &str = include_str!("controls.html");
 const STYLE: &str = include_str!("style.css");
 /// The parts of the script, in the order in which they build on one another.
 const SCRIPT: &str = concat!(
@@ -35,6 +43,7 @@ const SCRIPT: &str = concat!(
     include_str!("script/lines.js"),
     include_str!("script/curves.js"),
     include_str!("script/devices.js"),
+    include_str!("script/scatter.js"),
     include_str!("script/page.js"),
 );
 
@@ -50,6 +59,11 @@ pub struct Report {
     pub reproduce: Vec<String>,
     /// The whole configuration.
     pub config_toml: String,
+    /// The data set, the model, the split, the devices, the rounds and the seeds in a line.
+    pub head: String,
+    /// The goal of the chart of seconds and joules.
+    #[serde(skip)]
+    pub scatter_goal: String,
     /// M.
     pub devices: usize,
     /// P̄, the average power that every device is allowed.
@@ -173,6 +187,12 @@ pub struct ReportCurve {
     pub devices: DeviceTotals,
     /// Seconds and joules; none without units.
     pub costs: Option<CurveCosts>,
+    /// Seconds and joules until the goal; none without units, or if the goal was not reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scatter: Option<Point>,
+    /// The use of the groups of devices; empty without groups.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupRow>,
     /// The evenness of the model over classes and devices; none without `run.fairness`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<CurveFairness>,
@@ -209,8 +229,17 @@ pub struct GoalValue {
     pub value: Option<f64>,
     /// As a table shows it.
     pub text: String,
+    /// The ends of its interval as text; empty without one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub interval: String,
+    /// The ends of its interval; without a number where an end is not known.
+    #[serde(skip)]
+    pub ends: (Option<f64>, Option<f64>),
     /// Whether it is a cost, of which less is better.
     pub is_cost: bool,
+    /// Whether larger values are better.
+    #[serde(skip)]
+    pub rises: bool,
 }
 
 /// The costs of a curve: medians over the seeds until the target, otherwise means.
@@ -271,6 +300,13 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The interval of a mean of shares, inside [0, 1].
+    fn of_share(estimate: Estimate) -> Self {
+        let known = estimate.half_width.is_finite();
+        let (low, high) = if known { estimate.ends_within(0.0, 1.0) } else { (estimate.mean, estimate.mean) };
+        Self { mean: estimate.mean, low, high }
+    }
+
     /// Whether there is an interval around the mean.
     fn is_known(self) -> bool {
         self.low.is_finite() && self.high.is_finite() && self.low < self.high
@@ -336,7 +372,10 @@ impl Report {
                 "facts" => tables::facts(self),
                 "navigation" => self.navigation(),
                 "highlights" => verdicts::highlights(self),
-                "cost_axes" => cost_sections::axes(self),
+                "answer" => answer::answer(self),
+                "scatter" => scatter::scatter(self),
+                "groups" => scatter::groups(self),
+                "controls" => CONTROLS.replace("{{cost_axes}}", &cost_sections::axes(self)),
                 "claims" => verdicts::claims(self),
                 "still" => inside_page(&still_chart(self).svg()).to_owned(),
                 "panels" => self.panels(),
@@ -359,6 +398,8 @@ impl Report {
     /// Links to the sections that the page has.
     fn navigation(&self) -> String {
         let sections = [
+            ("trade", "Seconds against joules", self.curves.iter().any(|curve| curve.scatter.is_some())),
+            ("groups", "Groups", self.curves.iter().any(|curve| !curve.groups.is_empty())),
             ("curves", "Curves", true),
             ("claims", "Claims", !self.claims.is_empty()),
             ("results", "Results", true),

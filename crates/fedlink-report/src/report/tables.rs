@@ -13,6 +13,11 @@ const MAX_DEVICES: usize = 200;
 
 /// The line under the title.
 pub fn facts(report: &Report) -> String {
+    if !report.head.is_empty() {
+        let curves = report.curves.len();
+        let noun = if curves == 1 { "curve" } else { "curves" };
+        return format!("{curves} {noun} · {}", escape(&report.head));
+    }
     let curves = report.curves.len();
     let max = report.curves.iter().map(|curve| curve.seeds).max().unwrap_or(0);
     let min = report.curves.iter().map(|curve| curve.seeds).min().unwrap_or(0);
@@ -100,7 +105,11 @@ fn goal_cell(curve: &ReportCurve, goal: usize) -> String {
     let none = GoalValue::default();
     let value = curve.goals.get(goal).unwrap_or(&none);
     let text = if value.text.is_empty() { MISSING.to_owned() } else { escape(&value.text) };
-    number_cell(value.value.unwrap_or(f64::NAN), &text)
+    let interval = match value.interval.as_str() {
+        "" => String::new(),
+        interval => format!(" <span class=\"ends\">{}</span>", escape(interval)),
+    };
+    number_cell(value.value.unwrap_or(f64::NAN), &(text + &interval))
 }
 
 /// A scale for the drawings of intervals, so that they can be compared down a column.

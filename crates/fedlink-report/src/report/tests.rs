@@ -324,7 +324,13 @@ proptest! {
             instability: interval,
             rounds_to_target: Median::of(&[Reading::Known(numbers[0]), Reading::Beyond(numbers[1])]),
             bits_to_target: Median::of(&numbers.iter().map(|&n| Reading::Known(n)).collect::<Vec<_>>()),
-            goals: vec![GoalValue { value: Some(numbers[2]), text: words[1].clone(), is_cost: true }],
+            goals: vec![GoalValue {
+                value: Some(numbers[2]),
+                text: words[1].clone(),
+                interval: words[2].clone(),
+                is_cost: true,
+                ..GoalValue::default()
+            }],
             scheduled: numbers[3..6].to_vec(),
             power: numbers[6..].to_vec(),
             fair_share: numbers[7],

@@ -40,6 +40,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         goal: Option<String>,
     },
+    /// The subject of a study.
+    Described(Head),
+    /// A run is known, and maybe waits.
+    Planned(RunFacts),
     /// A run begins, or resumes.
     Begun {
         /// The run.
@@ -52,6 +56,13 @@ pub enum Event {
         rounds: u64,
         /// The rounds that were done before.
         rounds_done: u64,
+    },
+    /// A round is done; few rounds of a run are logged.
+    Round {
+        /// The run.
+        run: String,
+        /// The round, from 1.
+        round: u64,
     },
     /// A model was evaluated.
     Evaluated {
@@ -82,6 +93,9 @@ pub enum Event {
         rounds: u64,
         /// Wall-clock seconds in this process.
         seconds: f64,
+        /// The use of the groups of devices, where the devices have groups.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        groups: Vec<GroupUse>,
     },
     /// A run cannot continue.
     Failed {
@@ -130,6 +144,72 @@ pub enum Event {
     Unknown,
 }
 
+/// The subject of a study: the distinct values of its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Head {
+    /// Data sets.
+    pub data: Vec<String>,
+    /// Models.
+    pub models: Vec<String>,
+    /// Partitions of the data.
+    pub splits: Vec<String>,
+    /// Numbers of devices.
+    pub devices: Vec<u64>,
+    /// Numbers of rounds.
+    pub rounds: Vec<u64>,
+    /// Numbers of seeds.
+    pub seeds: Vec<u64>,
+    /// `run.target` of the first curve, as a share.
+    pub target: f64,
+    /// The goals, by name.
+    pub goals: Vec<(String, String)>,
+}
+
+/// A run and the values that distinguish it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RunFacts {
+    /// The run.
+    pub run: String,
+    /// Its label for people.
+    pub label: String,
+    /// The label of its curve.
+    pub curve: String,
+    /// Its value of every swept key.
+    pub keys: Vec<(String, String)>,
+    /// Its scheduling policy.
+    pub policy: String,
+    /// Its compressor.
+    pub compressor: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Its rounds.
+    pub rounds: u64,
+    /// The work of a round, in a unit that all runs of the folder share.
+    pub cost: f64,
+}
+
+/// The use of a group of devices in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct GroupUse {
+    /// The group.
+    pub group: String,
+    /// Its devices.
+    pub devices: u64,
+    /// Its devices that were scheduled at least once.
+    pub heard: u64,
+    /// The uploads that were scheduled for it.
+    pub uploads: u64,
+    /// The joules of its devices, where the radio has units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joules: Option<f64>,
+}
+
 /// The quantities of an evaluation, each if it is known. Costs are counted from the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -146,6 +226,18 @@ pub struct Quantities {
     /// Joules of all devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joules: Option<f64>,
+    /// Channel symbols of the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbols: Option<f64>,
+    /// Local trainings since the evaluation before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained: Option<u64>,
+    /// Joules of the device that has spent the most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_device_joules: Option<f64>,
+    /// Devices whose battery is empty, where devices have batteries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<u64>,
     /// The metrics of `run.fairness` and of a task, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,

@@ -120,6 +120,21 @@ impl Metric {
         matches!(self, Self::WorstClass | Self::WorstTenth | Self::WorstDevice)
     }
 
+    /// Whether larger values are better.
+    pub fn rises(self) -> bool {
+        match self {
+            Self::Final | Self::Best | Self::Area | Self::WorstClass | Self::WorstTenth | Self::Jain => true,
+            Self::Loss
+            | Self::Instability
+            | Self::TotalSeconds
+            | Self::TotalJoules
+            | Self::WorstDeviceJoules
+            | Self::Bound
+            | Self::BoundAt(_)
+            | Self::RoundsToBound(_) => false,
+        }
+    }
+
     /// Its unit.
     pub fn unit(self) -> Unit {
         match self {

@@ -25,6 +25,7 @@ mod metric;
 mod metrics;
 mod parse;
 mod reach;
+mod standing;
 mod trust;
 
 pub use compare::{Paired, Ratio, paired, smallest_p};
@@ -32,6 +33,7 @@ pub use goal::{Condition, Cost, Goal, Level, Quantity, Until};
 pub use median::Median;
 pub use metric::{Metric, Unit};
 pub use metrics::{EmptyBatteries, Metrics, Reading};
+pub use standing::Standing;
 pub use trust::chance_level;
 pub(crate) use trust::{Party, distrusted, empty_batteries};
 

@@ -97,6 +97,8 @@ pub enum Warning {
         /// The run.
         label: String,
     },
+    /// Events could not be logged; the runs do not depend on them.
+    NoEvents(Error),
 }
 
 impl fmt::Display for Warning {
@@ -111,6 +113,12 @@ impl fmt::Display for Warning {
                 write!(
                     f,
                     "{folder}: its file system has no locks; processes that share it may do the same runs"
+                )
+            }
+            Self::NoEvents(error) => {
+                write!(
+                    f,
+                    "{error}; `fedlink watch` and the time left of `fedlink status` lack the later events"
                 )
             }
             Self::LogGaps { label } => {

@@ -4,12 +4,14 @@ use super::freeze::frozen;
 use super::progress::Progress;
 use super::run_files::RunFiles;
 use crate::error::Error;
+use crate::events::{EventReader, Study};
 use crate::experiment::{Run, Sweep};
 use crate::folder::lock::Lock;
-use crate::goals::{Cost, Goal, Median};
+use crate::goals::{Cost, Goal, Median, Standing};
 use crate::tables::results::{CurveResult, Status, gather, goal_cell};
 use serde::Serialize;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -66,8 +68,8 @@ pub struct SweepStatus {
     pub waiting: usize,
     /// Runs that have diverged or ended with an error.
     pub failed: usize,
-    /// Seconds until all runs are done if as many processes continue; none if no process computes, or if the
-    /// pace is unknown.
+    /// Seconds until all runs are done if the processes of today continue at their pace; none if no process
+    /// computes, or if the pace is unknown. The progress bar shows the same estimate.
     pub seconds_left: Option<f64>,
     /// The curve with the highest mean accuracy over its finished runs, and that accuracy.
     pub best: Option<(String, f64)>,
@@ -85,7 +87,7 @@ pub struct GoalProgress {
     pub name: String,
     /// Its text.
     pub goal: String,
-    /// The curves with a run that has ended, in the order of the sweep.
+    /// The curves with a run that has ended, the best first.
     pub curves: Vec<CurveProgress>,
 }
 
@@ -126,7 +128,10 @@ fn goals(folder: &Path, sweep: &Sweep) -> Vec<GoalProgress> {
         }
     };
     let of = |(name, goal): (String, Goal)| {
-        let curves = curves.iter().map(|curve| progress(curve, &goal)).collect();
+        let mut ranked: Vec<(Standing, &CurveResult)> =
+            curves.iter().map(|curve| (curve.standing(&goal), curve)).collect();
+        ranked.sort_by(|(a, _), (b, _)| a.compare(b));
+        let curves = ranked.into_iter().map(|(_, curve)| progress(curve, &goal)).collect();
         GoalProgress { name, goal: goal.to_string(), curves }
     };
     goals.into_iter().map(of).collect()
@@ -184,55 +189,23 @@ pub fn status(folder: &Path) -> Result<SweepStatus, Error> {
         running,
         waiting: count(|state| matches!(state, RunState::Waiting { .. })),
         failed: count(|state| matches!(state, RunState::Failed { .. })),
-        seconds_left: seconds_left(&runs, running),
+        seconds_left: if running > 0 { seconds_left(folder)? } else { None },
         best,
         goals: goals(folder, &sweep),
         runs,
     })
 }
 
-/// The time of the rounds that are left at the mean pace of the rounds so far, divided by the number of runs
-/// at a time.
-fn seconds_left(runs: &[RunStatus], running: usize) -> Option<f64> {
-    let (mut rounds, mut seconds, mut left) = (0.0, 0.0, 0.0);
-    for run in runs {
-        match &run.state {
-            RunState::Done { seconds: own, .. } => {
-                rounds += run.rounds as f64;
-                seconds += own;
-            }
-            RunState::Running(progress) => {
-                rounds += progress.round.saturating_sub(progress.from_round) as f64;
-                seconds += progress.seconds;
-                left += run.rounds.saturating_sub(progress.round) as f64;
-            }
-            RunState::Waiting { .. } => left += run.rounds as f64,
-            RunState::Failed { .. } => {}
+/// The estimate by the events of the folder.
+fn seconds_left(folder: &Path) -> Result<Option<f64>, Error> {
+    let (mut study, mut reader) = (Study::default(), EventReader::new(folder));
+    loop {
+        let lines = reader.read()?;
+        if lines.is_empty() {
+            break;
         }
+        lines.into_iter().for_each(|line| study.apply(line));
     }
-    let pace = seconds / rounds;
-    (running > 0 && pace.is_finite()).then(|| left * pace / running as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_left_is_rounds_left_at_the_pace_so_far_over_the_runs_at_a_time() {
-        let run = |rounds, state| RunStatus { label: String::new(), name: String::new(), rounds, state };
-        let going = |round, seconds| {
-            RunState::Running(Progress { round, from_round: 20, seconds, ..Progress::default() })
-        };
-        let runs = [
-            run(100, RunState::Done { accuracy: None, seconds: 10.0 }),
-            run(100, going(60, 4.0)),
-            run(100, going(40, 2.0)),
-            run(50, RunState::Waiting { begun: true }),
-        ];
-        // 16 s for 160 rounds; 40 + 60 + 50 are left.
-        let left = seconds_left(&runs, 2).unwrap();
-        assert!((left - 150.0 * 0.1 / 2.0).abs() < 1e-12, "{left}");
-        assert_eq!(seconds_left(&runs[3..], 0), None);
-    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    Ok(study.seconds_left(now))
 }

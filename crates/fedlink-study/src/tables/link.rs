@@ -1,6 +1,7 @@
 //! The radio of a curve: its units, its symbols and the positions of its devices.
 
 use crate::statistics::estimate;
+use crate::tables::groups::group_label;
 use crate::tables::results::CurveResult;
 use fedlink::base::units::{DeviceId, to_db};
 use fedlink::radio::budget::{LinkBudget, group_of};
@@ -30,6 +31,13 @@ pub(crate) fn symbols_until(rows: &[Row], spec: &Spec) -> Vec<f64> {
         used
     };
     rows.iter().map(until).collect()
+}
+
+/// Channel symbols that a run used until a round; none if rounds may differ, as with fixed bits.
+pub(crate) fn symbols_at(round: u64, spec: &Spec) -> Option<f64> {
+    let budget = link_budget(spec);
+    let fixed_bits = budget.bandwidth_hz.is_some() && budget.uplink_s.is_none();
+    (!fixed_bits).then_some(budget.symbols as f64 * round as f64)
 }
 
 impl CurveResult {
@@ -88,8 +96,7 @@ impl CurveResult {
         let groups: Vec<usize> = DeviceId::all(devices).map(group).collect();
         let name = |group: usize| match levels.len() {
             0 | 1 => "all devices".to_owned(),
-            _ if self.spec.data.group_names.is_some() => self.spec.group_name(group),
-            _ => format!("group of {} dB", levels[group]),
+            _ => group_label(&self.spec, group),
         };
         let snrs = sampled_snrs(&radio, self.spec.run.rounds, &groups).into_iter().enumerate();
         snrs.filter(|(_, snrs)| !snrs.is_empty()).map(|(group, snrs)| (name(group), snrs)).collect()

@@ -4,7 +4,7 @@ use super::link::symbols_until;
 use crate::claims::{Measured, Subject, Verdicts};
 use crate::error::Error;
 use crate::experiment::Sweep;
-use crate::goals::{EmptyBatteries, Goal, Median, Metrics, Reading, empty_batteries};
+use crate::goals::{EmptyBatteries, Goal, Median, Metrics, Reading, Standing, empty_batteries};
 use crate::statistics::{Estimate, estimate, evenness};
 use crate::tables::results::{CurveResult, RunResult, Status};
 use fedlink::spec::Spec;
@@ -87,6 +87,12 @@ impl CurveResult {
     pub fn median(&self, goal: &Goal) -> Option<Median> {
         let readings: Vec<Reading> = self.readings(goal).into_iter().map(|(_, reading)| reading).collect();
         Median::of(&readings)
+    }
+
+    /// The value of a goal over the seeds.
+    pub fn standing(&self, goal: &Goal) -> Standing {
+        let readings: Vec<Reading> = self.readings(goal).into_iter().map(|(_, reading)| reading).collect();
+        Standing::of(goal, &readings)
     }
 
     /// Accuracy of the worst class at the last evaluation; none without `run.fairness`, or if a run diverged.

@@ -2,6 +2,8 @@
 
 pub mod costs;
 pub(crate) mod csv;
+pub mod groups;
+pub mod head;
 pub mod link;
 mod measured;
 pub mod results;

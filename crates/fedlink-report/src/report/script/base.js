@@ -1,9 +1,9 @@
 // The data, the specification of the charts, small helpers, and numbers as text.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
-const CURVES = DATA.curves;
+let DATA = JSON.parse(document.getElementById("data").textContent);
+let CURVES = DATA.curves;
 /** Axes with their ticks, the looks of curves, and colors: the script draws them and chooses none. */
-const SPEC = DATA.charts;
+let SPEC = DATA.charts;
 
 const $ = (id) => document.getElementById(id);
 

@@ -93,7 +93,10 @@ function distinguishingKeys() {
   return distinguishing.length > 1 ? distinguishing.filter(([, found]) => found.length <= MAX_BUTTONS) : [];
 }
 
-function startCurves() {
+/** The legend and the buttons of the curves that are there now. */
+function buildLegend() {
+  $("legend").replaceChildren();
+  $("show-only").replaceChildren();
   // Where curves are colored by family, each family has its name as a heading.
   const groups = new Map();
   CURVES.forEach((curve, i) => {
@@ -104,28 +107,34 @@ function startCurves() {
       $("legend").append(group);
       groups.set(family, group);
     }
-    const box = make("input", { type: "checkbox", "data-curve": i, checked: "" });
+    const box = make("input", { type: "checkbox", "data-curve": i });
+    box.checked = view.shown[i];
     box.addEventListener("change", () => {
       view.shown[i] = box.checked;
       refresh();
     });
     groups.get(family).append(make("label", { title: curve.label }, box, swatch(i), make("span", { class: "name" }, curve.label)));
   });
-  const show = (isShown) => () => {
-    CURVES.forEach((curve, i) => { view.shown[i] = isShown(curve); });
-    for (const box of $("legend").querySelectorAll("input")) box.checked = view.shown[box.dataset.curve];
-    refresh();
-  };
-  $("show-all").addEventListener("click", show(() => true));
-  $("show-none").addEventListener("click", show(() => false));
   for (const [key, values] of distinguishingKeys()) {
     const buttons = values.map((value) => {
       const button = make("button", { type: "button" }, value);
-      button.addEventListener("click", show((curve) => valueOf(curve, key) === value));
+      button.addEventListener("click", showOnly((curve) => valueOf(curve, key) === value));
       return button;
     });
     $("show-only").append(make("span", { role: "group", "aria-label": `Only curves of one ${key}` }, `only ${key.split(".").pop()}: `, ...buttons));
   }
+}
+
+const showOnly = (isShown) => () => {
+  CURVES.forEach((curve, i) => { view.shown[i] = isShown(curve); });
+  for (const box of $("legend").querySelectorAll("input")) box.checked = view.shown[box.dataset.curve];
+  refresh();
+};
+
+function startCurves() {
+  buildLegend();
+  $("show-all").addEventListener("click", showOnly(() => true));
+  $("show-none").addEventListener("click", showOnly(() => false));
   for (const input of document.querySelectorAll('input[name="x"]')) {
     input.checked = input.value === view.x;
     input.addEventListener("change", () => {
@@ -148,9 +157,11 @@ function startCurves() {
   $("zoom-from").addEventListener("input", slide);
   $("zoom-to").addEventListener("input", slide);
   $("zoom-reset").addEventListener("click", () => setZoom(null));
-  dependents.push(
-    chart($("curves-chart"), (width) => describeCurves(view.y, width < 560 ? 340 : 460, "")),
-    chart($("q-chart"), () => describeCurves("mean_q", 300, "Mean q of the transmissions")),
-    chart($("bits-chart"), () => describeCurves("bits_per_round", 300, "Bits sent per round")));
+  dependents.push(chart($("curves-chart"), (width) => describeCurves(view.y, width < 560 ? 340 : 460, "")));
+  if ($("q-chart")) {
+    dependents.push(
+      chart($("q-chart"), () => describeCurves("mean_q", 300, "Mean q of the transmissions")),
+      chart($("bits-chart"), () => describeCurves("bits_per_round", 300, "Bits sent per round")));
+  }
   refresh();
 }

@@ -87,6 +87,7 @@ startSwatches();
 if (CURVES.length) {
   startCurves();
   startDevices();
+  startScatter();
 }
 startSplit();
 startSorting($("results-table"));
