@@ -105,6 +105,7 @@ fn a_run_writes_its_folder_and_prints_the_same_numbers() {
     let expected = [
         "config.toml",
         "data.json",
+        "events.jsonl",
         "files.txt",
         "manifest.json",
         "plots",

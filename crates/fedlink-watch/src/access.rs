@@ -1,4 +1,4 @@
-//! Who may read the page: the names by which the server may be called, and the token.
+//! The conditions for reading the page: the names by which the server may be called, and the token.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -41,7 +41,7 @@ const SHARE: u32 = 50;
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Time between two signs of life to a page.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// Time between two looks at the wish to stop.
+/// Time between two checks of a request to stop.
 const STOP_PAUSE: Duration = Duration::from_millis(100);
 /// The longest time for open pages to receive the last events.
 const LAST_EVENTS: Duration = Duration::from_secs(2);
@@ -61,7 +61,7 @@ const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// A wish to stop.
+/// A request to stop.
 pub type Stop = Arc<AtomicBool>;
 
 /// A server that listens.
@@ -151,7 +151,7 @@ impl Server {
                 drop(slot);
             });
         }
-        // The last events, if somebody reads them.
+        // The last events for open pages.
         let _ = tokio::time::timeout(LAST_EVENTS, feed).await;
         tokio::time::sleep(STOP_PAUSE).await;
         Ok(())

@@ -1,4 +1,4 @@
-//! The report in a real browser: `tests/browser`, driven by Node and Debian's Chromium.
+//! The report and the live page in a real browser: `tests/browser`, driven by Node and Debian's Chromium.
 
 use crate::background::Background;
 use crate::{build, cargo_path, run, step};
@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The files of `tests/browser`; they are run from a copy under `target/`, beside their packages.
-const FILES: [&str; 4] = ["package.json", "package-lock.json", "report.test.mjs", "contrast.mjs"];
+const FILES: [&str; 5] =
+    ["package.json", "package-lock.json", "report.test.mjs", "live.test.mjs", "contrast.mjs"];
 
 /// Runs the tests of `tests/browser` on the example pages and the report of a small run.
 pub fn test(root: &Path) -> anyhow::Result<()> {
@@ -44,8 +45,10 @@ pub fn start(root: &Path) -> anyhow::Result<Background> {
     write_real_pages(root, &folder, &pages)?;
     let mut node = Command::new("node");
     node.args(["--test", "--test-reporter=spec"])
-        .arg(folder.join("report.test.mjs"))
-        .env("FEDLINK_PAGES", &pages);
+        .args([folder.join("report.test.mjs"), folder.join("live.test.mjs")])
+        .env("FEDLINK_PAGES", &pages)
+        .env("FEDLINK", root.join("target/debug/fedlink"))
+        .env("FEDLINK_LIVE_FOLDER", folder.join("run-units"));
     Background::start("report in the browser", &mut node, folder.join("tests.log"))
 }
 

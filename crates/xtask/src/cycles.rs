@@ -16,6 +16,7 @@ const LIBRARIES: &[(&str, &[(&str, &str)])] = &[
     ("fedlink-theory", &[]),
     ("fedlink-study", &[]),
     ("fedlink-report", &[]),
+    ("fedlink-watch", &[]),
     ("fedlink-cli", &[]),
 ];
 

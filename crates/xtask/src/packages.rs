@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The published crates, each after its dependencies.
-const PUBLISHED: [&str; 7] = [
+const PUBLISHED: [&str; 8] = [
     "fedlink-wire",
     "fedlink-derive",
     "fedlink",
     "fedlink-theory",
     "fedlink-study",
     "fedlink-report",
+    "fedlink-watch",
     "fedlink-cli",
 ];
 

@@ -164,7 +164,8 @@ fn nothing_is_written_through_a_link() {
     ];
     let inner = endings.map(|ending| format!("runs/{stem}.{ending}"));
     let outer =
-        ["files.txt", "config.toml", "data.json", ".lock", "results.csv", "report.html"].map(str::to_owned);
+        ["files.txt", "config.toml", "data.json", "events.jsonl", ".lock", "results.csv", "report.html"]
+            .map(str::to_owned);
     for name in inner.iter().chain(&outer) {
         for to in [precious.clone(), folder.path().join("nothing")] {
             // Both the run and the tables are to be made again.

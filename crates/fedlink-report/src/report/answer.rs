@@ -1,4 +1,4 @@
-//! The answer of the page: the best curve by the first goal, and the curves that cannot be told from it.
+//! The answer of the page: the best curve by the first goal, and the curves whose intervals overlap with its.
 
 use super::html::{curve_name, escape};
 use super::{GoalValue, Report};

@@ -19,7 +19,7 @@ pub const EVENTS: &str = "events.jsonl";
 const CHUNK: u64 = 16 << 20;
 /// The most files with events that are read in a folder: one per machine.
 const MAX_FILES: usize = 1000;
-/// The most bytes that are read to learn whose file it is.
+/// The most bytes of the first line, which names the machine.
 const MAX_OWNER: u64 = 4096;
 /// The longest line; a longer one is skipped.
 const MAX_LINE: usize = 1 << 20;
@@ -47,7 +47,7 @@ impl EventLog {
         let open = || {
             let mut file = append_own(&path, &folder.join(format!("{name}.partial")))?;
             match files::open(&path)?.metadata()?.len() {
-                // The first line names the machine whose file this is.
+                // The first line names the machine.
                 0 => file.write_all(owner_line(host).as_bytes())?,
                 _ if !ends_with_newline(&path)? => file.write_all(b"\n")?,
                 _ => {}

@@ -74,7 +74,7 @@ pub struct Message {
     pub proven: bool,
 }
 
-/// A study: all that the events of a folder tell.
+/// A study: the state after the events of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Study {
     /// Its name.
