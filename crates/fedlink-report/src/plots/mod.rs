@@ -32,6 +32,9 @@ const CHARTS: [(&str, Across, Up); 8] = [
     ("bits", Across::Rounds, Up::BitsPerRound),
 ];
 
+/// With more curves there are no files of single curves.
+const MAX_SINGLE: usize = 20;
+
 /// Writes curves by round, bits, symbols and, with units, seconds and joules; accuracy for each value of
 /// each swept key; for each curve the schedule and the energy of devices; the cell and its SNRs if there
 /// are any; the splits of the data.
@@ -67,7 +70,9 @@ pub fn write(
         write_figure(folder, "snr", &chart)?;
     }
     let labels: Vec<&str> = results.iter().map(|curve| curve.label.as_str()).collect();
-    for (curve, label) in results.iter().zip(file_names(&labels)) {
+    // With more curves, the page draws the one that a reader chooses.
+    let single = if results.len() > MAX_SINGLE { &[] } else { results };
+    for (curve, label) in single.iter().zip(file_names(&labels)) {
         write_figure(folder, &format!("scheduled-{label}"), &scheduled_chart(curve))?;
         write_figure(folder, &format!("power-{label}"), &power_chart(curve))?;
         let energy = curve.device_energy();

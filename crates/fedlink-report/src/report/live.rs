@@ -27,6 +27,7 @@ const LIVE_SCRIPT: &str = concat!(
     include_str!("script/lines.js"),
     include_str!("script/curves.js"),
     include_str!("script/scatter.js"),
+    include_str!("script/download.js"),
     include_str!("script/live.js"),
     "})();\n",
 );

@@ -44,6 +44,7 @@ const SCRIPT: &str = concat!(
     include_str!("script/curves.js"),
     include_str!("script/devices.js"),
     include_str!("script/scatter.js"),
+    include_str!("script/download.js"),
     include_str!("script/page.js"),
 );
 

@@ -211,5 +211,6 @@ function connect() {
 }
 
 startCurves();
+startDownloads();
 connect();
 setInterval(() => { if (STUDIES.size) showStudies(); }, 5000);

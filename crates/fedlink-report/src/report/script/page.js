@@ -92,7 +92,8 @@ if (CURVES.length) {
 startSplit();
 startSorting($("results-table"));
 startSorting($("scheduling-table"));
-if ($("costs-table")) startSorting($("costs-table"));
+for (const id of ["costs-table", "scatter-table", "groups-table"]) if ($(id)) startSorting($(id));
 startCopying();
+startDownloads();
 startPrinting();
 document.documentElement.dataset.ready = "";
