@@ -123,7 +123,13 @@ impl Metric {
     /// Whether larger values are better.
     pub fn rises(self) -> bool {
         match self {
-            Self::Final | Self::Best | Self::Area | Self::WorstClass | Self::WorstTenth | Self::Jain => true,
+            Self::Final
+            | Self::Best
+            | Self::Area
+            | Self::WorstClass
+            | Self::WorstTenth
+            | Self::WorstDevice
+            | Self::Jain => true,
             Self::Loss
             | Self::Instability
             | Self::TotalSeconds
