@@ -55,6 +55,7 @@ mod folder;
 pub mod goals;
 pub mod link_budget;
 pub mod presets;
+pub mod race;
 pub mod statistics;
 pub mod sweep;
 pub mod table;
