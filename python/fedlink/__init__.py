@@ -12,6 +12,7 @@ completed rounds, from 1. Devices are counted from 0.
 
 from typing import TYPE_CHECKING
 
+from ._bound_plan import BoundHorizon, BoundPlan, BoundPoint, bound_plan
 from ._data import dataset, split
 from ._fedlink import (
     Call,
@@ -44,7 +45,7 @@ from ._fedlink import (
 )
 from ._goals import Comparison, GoalValue
 from ._parts import Compressor, Fading, Pick, Policy, Task
-from ._plan import Plan, PlanHorizon, PlanPoint, plan
+from ._plan import Plan, plan
 from ._radio import LinkBudget, link_budget
 from ._run import Curve, Rerun, Run, Study, Verified, check, merge, run, status, verify
 from ._server import Device, Encoder, Server
@@ -52,6 +53,9 @@ from ._simulate import Result, simulate
 from ._system import System, digest
 
 __all__ = [
+    "BoundHorizon",
+    "BoundPlan",
+    "BoundPoint",
     "Call",
     "Comparison",
     "Compressor",
@@ -68,8 +72,6 @@ __all__ = [
     "Links",
     "Pick",
     "Plan",
-    "PlanHorizon",
-    "PlanPoint",
     "Policy",
     "Record",
     "Reports",
@@ -88,6 +90,7 @@ __all__ = [
     "asks",
     "audit",
     "bound",
+    "bound_plan",
     "candidates",
     "capacity",
     "check",
@@ -116,7 +119,8 @@ __all__ = [
 if not TYPE_CHECKING:  # A type checker must not take any name for one of this module.
 
     def __getattr__(name: str) -> object:
-        former = {"Session": "Server", "radio": "link_budget", "PlanCell": "PlanPoint"}
+        former = {"Session": "Server", "radio": "link_budget", "PlanCell": "BoundPoint"}
+        former |= {"PlanPoint": "BoundPoint", "PlanHorizon": "BoundHorizon"}
         if name in former:
             raise AttributeError(f"fedlink.{name} is called fedlink.{former[name]}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

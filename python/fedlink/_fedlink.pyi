@@ -18,6 +18,7 @@ __all__ = [
     "Grant",
     "LinkBudget",
     "Links",
+    "PlanOutcome",
     "Record",
     "Report",
     "Reports",
@@ -35,6 +36,7 @@ __all__ = [
     "asks",
     "audit",
     "bound",
+    "bound_plan",
     "candidates",
     "capacity",
     "check",
@@ -520,6 +522,15 @@ class StudyOutcome:
     def goal(self, text: str) -> str: ...
     def compare(self, left: _Whole, right: _Whole, text: str) -> str: ...
 
+@final
+class PlanOutcome:
+    @property
+    def folder(self) -> _Path: ...
+    @property
+    def decision(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
 def command(arguments: Sequence[str], load: Callable[[list[_Path]], list[_Part]]) -> int: ...
 def run(
     name: str,
@@ -543,6 +554,24 @@ def run(
     data_dir: _Path | None,
     progress: Callable[[int, int], object] | None,
 ) -> StudyOutcome: ...
+def plan(
+    name: str,
+    text: str | None,
+    settings: dict[str, Any],
+    parts: Sequence[_Part],
+    *,
+    goals: list[str],
+    subject_to: list[str],
+    over: list[str],
+    budget: str,
+    error_rate: float,
+    out: _Path | None,
+    resume: bool,
+    force: bool,
+    threads: int | None,
+    data_dir: _Path | None,
+    progress: Callable[[int, int], object] | None,
+) -> PlanOutcome: ...
 def check(parts: Sequence[_Part], name: str, own: dict[str, Any]) -> list[str]: ...
 def merge(
     folder: _Path,
@@ -643,7 +672,7 @@ def bound(
     draws: _Whole | None = None,
     seed: _Whole | None = None,
 ) -> _Reals: ...
-def plan(
+def bound_plan(
     *,
     ks: tuple[_Whole, _Whole] | None = None,
     taus: tuple[_Whole, _Whole] | None = None,

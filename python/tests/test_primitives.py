@@ -175,13 +175,13 @@ def test_a_rate_may_be_a_number_text_or_an_array():
 def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
     import json
 
-    plan = fedlink.plan(devices=12, rounds=60, taus=(1, 4), gamma=2.0)
+    plan = fedlink.bound_plan(devices=12, rounds=60, taus=(1, 4), gamma=2.0)
     assert plan.best == min(plan.points, key=lambda point: (point.loss, point.k, point.tau))
     assert [(point.k, point.tau) for point in plan.points] == [
         (k, tau) for k in range(1, 13) for tau in range(1, 5)
     ]
     shown = json.loads(
-        command("plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout
+        command("bound", "plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout
     )
     assert [point["loss"] for point in shown["points"]] == [point.loss for point in plan.points]
     assert shown["eta"] == plan.rate

@@ -2,11 +2,13 @@
 #![expect(clippy::struct_excessive_bools, reason = "switches are independent of one another")]
 
 pub mod bound;
+pub mod plan;
 
-use bound::{BOUND_EXAMPLES, BoundOptions, PLAN_EXAMPLES, PlanOptions};
+use bound::{BOUND_EXAMPLES, BoundCommand};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fedlink_study::sweep::{LogRounds, Share};
+use plan::{PLAN_EXAMPLES, PlanOptions};
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -27,7 +29,8 @@ Examples:
   fedlink run --set schedule.policy=bc          one of them only
   fedlink config > my.toml; fedlink run my.toml an experiment of your own
   fedlink run fig3                              the paper's convergence bound and its claims
-  fedlink plan --gamma 2 --g 3 --rounds 300     the best K and τ for your deployment
+  fedlink plan my.toml --goal \"seconds until accuracy >= 0.85\" --budget 15min
+                                                the settings that reach a goal at the least cost
   fedlink link-budget paper-cell                the rates of links and the costs of a round
   fedlink list policies                         all scheduling policies";
 
@@ -93,10 +96,10 @@ pub enum Command {
     Run(RunOptions),
     /// Compute the convergence bound.
     #[command(after_help = BOUND_EXAMPLES)]
-    Bound(BoundOptions),
-    /// Find the best K and τ for a deployment by the convergence bound.
+    Bound(Box<BoundCommand>),
+    /// Find the settings that reach a goal at the least cost, by simulation within a budget.
     #[command(after_help = PLAN_EXAMPLES)]
-    Plan(PlanOptions),
+    Plan(Box<PlanOptions>),
     /// Print the link budget of an experiment: the rates of links, and the cost of a round for each policy.
     #[command(after_help = LINK_BUDGET_EXAMPLES)]
     LinkBudget(LinkBudgetOptions),

@@ -31,6 +31,7 @@ pub use custom::{NoLoader, PartLoader};
 pub use fetch::{archive, cifar_png};
 pub use interrupt::{quit_on_interrupt, stop};
 
+use args::bound::BoundSubcommand;
 use args::{Arguments, Command};
 use clap::Parser;
 use failure::Exit;
@@ -51,7 +52,7 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
     }
     interrupt::survive_file_limits();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if let Some(problem) = args::renamed(&arguments) {
+    if let Some(problem) = args::renamed(&arguments).or_else(|| args::plan::by_the_bound(&arguments)) {
         errln!("error: {problem}");
         return Exit::BadRequest.code();
     }
@@ -73,8 +74,11 @@ pub fn run_to_code(arguments: impl IntoIterator<Item = OsString>, parts: &dyn Pa
     };
     let result = match arguments.command.unwrap_or_default() {
         Command::Run(options) => commands::run::run(&options, parts),
-        Command::Bound(options) => commands::bound::run(&options),
-        Command::Plan(options) => commands::plan::run(&options),
+        Command::Bound(bound) => match bound.command {
+            None => commands::bound::run(&bound.options),
+            Some(BoundSubcommand::Plan(options)) => commands::bound_plan::run(&options),
+        },
+        Command::Plan(options) => commands::plan::run(&options, parts),
         Command::LinkBudget(options) => commands::link_budget::run(&options, parts),
         Command::Config(options) => commands::config::run(&options),
         Command::Check(options) => commands::check::run(&options, parts),

@@ -512,7 +512,7 @@ fn a_reader_that_closes_the_pipe_ends_no_command_with_an_error() {
         &["data", "check"],
         &["config", "fig1"],
         &["bound", "--rounds", "20"],
-        &["plan", "--rounds", "20", "--json"],
+        &["bound", "plan", "--rounds", "20", "--json"],
         &["run", "--dry-run", "--set", "run.rounds=2"],
         &["completions", "bash"],
         &["man"],

@@ -18,6 +18,7 @@ mod links;
 mod messages;
 mod node;
 mod parts;
+mod plan;
 mod primitives;
 mod random;
 mod saved;
@@ -49,6 +50,8 @@ mod _fedlink {
     #[pymodule_export]
     use super::parts::{Record, Reports, View};
     #[pymodule_export]
+    use super::plan::{PlanOutcome, plan};
+    #[pymodule_export]
     use super::primitives::{
         asks, candidates, capacity, decode, dsgd, dsgd_bits, dsgd_dense, encode, gains, largest_q, norm,
         select, split_slots,
@@ -66,7 +69,7 @@ mod _fedlink {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::theory::{bound, plan};
+    use super::theory::{bound, bound_plan};
 
     use pyo3::prelude::*;
 

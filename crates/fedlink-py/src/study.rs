@@ -204,10 +204,10 @@ pub struct StudyRun {
 
 /// The state of a sweep while it runs.
 #[derive(Default)]
-struct Watch {
-    total: AtomicU64,
-    done: AtomicU64,
-    stop: AtomicBool,
+pub struct Watch {
+    pub total: AtomicU64,
+    pub done: AtomicU64,
+    pub stop: AtomicBool,
     /// Warnings that Python has not shown yet.
     warnings: Mutex<Vec<String>>,
 }
@@ -655,7 +655,7 @@ pub fn status(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
 }
 
 /// Does `work` on another thread; this one polls Ctrl-C, warnings and progress.
-fn watched<R: Send>(
+pub fn watched<R: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> R + Send,
     watch: &Watch,
@@ -717,7 +717,7 @@ fn outcome(py: Python<'_>, ended: Ended) -> PyResult<StudyOutcome> {
     Ok(StudyOutcome { folder, summary, claims, text, curves, stopped, results })
 }
 
-fn create(target: &Path, force: bool) -> PyResult<OutputFolder> {
+pub fn create(target: &Path, force: bool) -> PyResult<OutputFolder> {
     OutputFolder::create(target, force).map_err(exists)
 }
 
@@ -731,7 +731,7 @@ fn exists(error: fedlink_study::Error) -> PyErr {
     }
 }
 
-fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
+pub fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

@@ -77,7 +77,7 @@ pub fn bound<'py>(
     Ok(PyArray1::from_vec(py, losses))
 }
 
-/// `fedlink.plan` as JSON.
+/// `fedlink.bound_plan` as JSON.
 #[pyfunction]
 #[pyo3(signature = (
     *, ks = None, taus = None, devices = None, rounds = None, mu = 0.25, l = 5.0, g = 1.0, gamma = 1.0,
@@ -85,7 +85,7 @@ pub fn bound<'py>(
     target = None, samples = None, seed = None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
-pub fn plan(
+pub fn bound_plan(
     py: Python<'_>,
     ks: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     taus: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,

@@ -21,6 +21,7 @@ mod file_names;
 pub mod latex;
 mod looks;
 pub mod parquet;
+pub mod plan_page;
 pub mod plots;
 pub mod report;
 pub mod theorem_report;

@@ -54,6 +54,7 @@ pub mod experiment;
 mod folder;
 pub mod goals;
 pub mod link_budget;
+pub mod plan;
 pub mod presets;
 pub mod race;
 pub mod statistics;

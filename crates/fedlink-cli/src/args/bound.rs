@@ -1,6 +1,6 @@
-//! The command line of `fedlink bound` and `fedlink plan`.
+//! The command line of `fedlink bound` and `fedlink bound plan`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use fedlink_theory::rho::Choice;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -19,6 +19,22 @@ Examples:
   fedlink bound --k 1,3,5 --gamma 1 --g 1 --draws 20     even data, 95 % intervals over 20 channels
   fedlink bound --k 5 --tau 1,5,20 --mu 0.25 --eta inverse-time:20 --out results/tau
   fedlink bound --json | jq '.curves[] | {label, final}'";
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BoundCommand {
+    #[command(subcommand)]
+    pub command: Option<BoundSubcommand>,
+    #[command(flatten)]
+    pub options: BoundOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BoundSubcommand {
+    /// Find the best K and τ for a deployment by the convergence bound.
+    #[command(after_help = BOUND_PLAN_EXAMPLES)]
+    Plan(Box<BoundPlanOptions>),
+}
 
 #[derive(Args, Debug)]
 pub struct BoundOptions {
@@ -102,15 +118,15 @@ pub struct BoundOptions {
     pub json: bool,
 }
 
-pub const PLAN_EXAMPLES: &str = "\
+pub const BOUND_PLAN_EXAMPLES: &str = "\
 Examples:
-  fedlink plan                                        the paper's figure 4, even data
-  fedlink plan --devices 50 --symbols 2e4 --gamma 2 --g 3 --rounds 300
-  fedlink plan --target 100                           fewest rounds to a loss bound of 100
-  fedlink plan --measure demo --set data.partition=classes --set data.samples_per_device=200";
+  fedlink bound plan                                        the paper's figure 4, even data
+  fedlink bound plan --devices 50 --symbols 2e4 --gamma 2 --g 3 --rounds 300
+  fedlink bound plan --target 100                           fewest rounds to a loss bound of 100
+  fedlink bound plan --measure demo --set data.partition=classes --set data.samples_per_device=200";
 
 #[derive(Args, Debug)]
-pub struct PlanOptions {
+pub struct BoundPlanOptions {
     /// The values of K to try [default: 1..M].
     #[arg(long, value_name = "A..B", value_parser = range)]
     pub k: Option<RangeInclusive<u64>>,

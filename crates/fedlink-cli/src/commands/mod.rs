@@ -1,6 +1,7 @@
 //! One file for each command.
 
 pub mod bound;
+pub mod bound_plan;
 pub mod check;
 pub mod completions;
 pub mod config;

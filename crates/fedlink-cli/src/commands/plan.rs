@@ -1,356 +1,185 @@
-//! `fedlink plan`: the best K and τ for a deployment, by the convergence bound.
+//! `fedlink plan`: the settings that reach a goal at the least cost.
 
-use super::bound::{flagged, rate};
-use super::{check_free, experiment, filled};
-use crate::args::bound::PlanOptions;
+use super::{create, experiment, out};
+use crate::args::plan::PlanOptions;
+use crate::custom::PartLoader;
 use crate::failure::Exit;
-use anyhow::Context;
-use fedlink_report::bound_report::{self, number};
-use fedlink_report::chart::{Curve, HeatMap, Lines, Quantity};
-use fedlink_report::figure::Figure;
+use crate::interrupt;
+use crate::progress::duration;
+use fedlink::shown::one_line;
+use fedlink_report::plan_page;
 use fedlink_study::data_folders;
+use fedlink_study::experiment::Experiment;
 use fedlink_study::output::OutputFolder;
-use fedlink_theory::TheoryError;
-use fedlink_theory::bound::{BoundParameters, Parts};
-use fedlink_theory::measure::{MeasureOptions, Measured, SoftmaxProblem};
-use fedlink_theory::plan::{Averaging, BestAt, Goal, GridPlan, PlanRequest, Planner, Sensitivity};
-use fedlink_theory::rho::LinkParameters;
-use fedlink_theory::study::{Mode, Study};
-use serde::Serialize;
+use fedlink_study::plan::{self, Answer, PlanObserver, Planned, Planner, Request, Space};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Write;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-/// The horizons for which one K and τ are best.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Horizons {
-    from: usize,
-    to: usize,
-    k: u64,
-    tau: u64,
-    /// The bound at the last horizon.
-    loss: f64,
-}
+/// The folder of results without `--out`.
+const RESULTS: &str = "results";
+/// The most characters of a line of progress.
+const LINE: usize = 200;
 
-/// `plan.json`.
-#[derive(Serialize)]
-struct PlanJson<'a> {
-    problem: BoundParameters,
-    link: LinkParameters,
-    eta: String,
-    rounds: usize,
-    goal: Goal,
-    measured: Option<&'a Measured>,
-    best: fedlink_theory::plan::GridPoint,
-    shares: Parts,
-    floor: f64,
-    horizons: &'a [Horizons],
-    sensitivity: &'a Sensitivity,
-    points: &'a [fedlink_theory::plan::GridPoint],
-}
-
-pub fn run(options: &PlanOptions) -> anyhow::Result<Exit> {
-    options.out.as_deref().map_or(Ok(()), |out| check_free(out, options.force))?;
-    let (request, measured) = request(options)?;
-    let refused = |error: TheoryError| flagged(&error);
-    let mut planner = Planner::new(request).map_err(refused)?;
-    let rates = if options.eta.is_some() { Vec::new() } else { planner.request().shared_rates() };
-    let plan = planner.plan_with_best_rate(&rates).map_err(refused)?;
-    let request = planner.request();
-    let sensitivity = planner.sensitivity(&plan).map_err(refused)?;
-    let study = Study {
-        problem: request.problem,
-        link: request.link,
-        rate: request.rate.clone(),
-        ks: vec![plan.best.k],
-        taus: vec![plan.best.tau],
-        rounds: request.rounds,
-        mode: Mode::Expectation { samples: options.samples as usize },
-        seed: request.seed,
+pub fn run(options: &PlanOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
+    let parts = loader.load(&options.parts)?;
+    let PlanOptions { goals, subject_to, over, budget, error_rate, .. } = options;
+    let request = Request::parse(goals, subject_to, over, budget, *error_rate)?;
+    let scenario = experiment(Some(&options.scenario), &options.settings)?;
+    plan::check(&request, &scenario, &parts)?;
+    interrupt::listen()?;
+    interrupt::quit_until_saving("stopped before the first run; nothing was written".into());
+    let target = target(options, &scenario);
+    let threads = options.threads.map_or_else(super::run::default_threads, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let folders = data_folders(options.data_dir.as_deref());
+    let progress = PlanProgress::new(options.quiet);
+    let dry = options.dry_run.then(tempfile::tempdir).transpose()?;
+    let folder = match &dry {
+        Some(dry) => OutputFolder::open(dry.path())?,
+        None if options.resume => OutputFolder::open(&target).map_err(|error| out(error, " or add"))?,
+        None => create(&target, options.force)?,
     };
-    let best = study.run().map_err(refused)?.remove(0);
-    let horizons = horizons(&plan.by_horizon);
-    let json = PlanJson {
-        problem: request.problem,
-        link: request.link,
-        eta: request.rate.to_string(),
-        rounds: request.rounds,
-        goal: request.goal,
-        measured: measured.as_ref(),
-        best: plan.best,
-        shares: best.shares,
-        floor: best.floor,
-        horizons: &horizons,
-        sensitivity: &sensitivity,
-        points: &plan.points,
+    interrupt::save_first();
+    let planner = Planner {
+        request: &request,
+        folder: folder.path(),
+        folders: &folders,
+        parts: &parts,
+        pool: &pool,
+        observer: &progress,
+        stop: &interrupt::stop_requested,
     };
-    let json = serde_json::to_string_pretty(&json)? + "\n";
-    let written = match &options.out {
-        Some(out) => Some(filled(out, options.force, |folder| {
-            write_figures(folder, request, &plan)?;
-            folder.write("plan.csv", csv(&plan)?)?;
-            Ok(folder.write("plan.json", &json)?)
-        })?),
-        None => None,
-    };
-    if options.json {
-        out!("{json}")?;
-        return Ok(Exit::Done);
-    }
-    if let Some(measured) = &measured {
-        out!("{}", measured_text(measured))?;
-    }
-    if let Some(assumed) = assumed(options, planner.request()) {
-        outln!("{assumed}\n")?;
-    }
-    out!("{}", summary(request, &plan, &horizons, &sensitivity))?;
-    if !rates.is_empty() {
-        outln!("The learning rate is the best of {} that were tried; --eta sets another.", rates.len())?;
-    }
-    out!("\n{}", bound_report::table(&[best]))?;
-    if let Some(written) = written {
-        outln!("\n{}", written.display())?;
-        outln!("  surface.svg  surface.png  horizons.svg  horizons.png  plan.csv  plan.json")?;
-    }
-    Ok(Exit::Done)
-}
-
-/// The numbers that no option gives and that were not measured.
-fn assumed(options: &PlanOptions, request: &PlanRequest) -> Option<String> {
-    let PlanRequest { problem, link, .. } = request;
-    let measured = options.measure.is_some();
-    let numbers = [
-        ("--devices", options.devices.is_some() || measured, problem.devices as f64),
-        ("--dim", options.dim.is_some() || measured, link.dim as f64),
-        ("--gamma", options.gamma.is_some() || measured, problem.gamma),
-        ("--g", options.g.is_some() || measured, problem.g),
-        ("--mu", options.mu.is_some() || measured, problem.mu),
-        ("--l", options.l.is_some() || measured, problem.l),
-        ("--d0", options.d0.is_some() || measured, problem.distance0),
-        ("--symbols", options.symbols.is_some() || measured, link.symbols as f64),
-        ("--power", options.power.is_some(), link.power),
-        ("--noise", options.noise.is_some(), link.noise),
-    ];
-    let open = numbers.iter().filter(|(_, is_given, _)| !is_given);
-    let words: Vec<String> = open.map(|(name, _, value)| format!("{name} {value}")).collect();
-    (!words.is_empty()).then(|| format!("Assumed, because nothing else was given: {}.", words.join(" ")))
-}
-
-/// The request, from the flags and, with `--measure`, from a measurement.
-fn request(options: &PlanOptions) -> anyhow::Result<(PlanRequest, Option<Measured>)> {
-    let defaults = LinkParameters::default();
-    let mut link = LinkParameters {
-        devices: options.devices.unwrap_or(defaults.devices),
-        dim: options.dim.unwrap_or(defaults.dim),
-        choice: options.channels,
-        ..defaults
-    };
-    let mut problem = BoundParameters {
-        devices: link.devices,
-        k: 1,
-        tau: 1,
-        mu: options.mu.unwrap_or(0.25),
-        l: options.l.unwrap_or(5.0),
-        g: options.g.unwrap_or(1.0),
-        gamma: options.gamma.unwrap_or(1.0),
-        distance0: options.d0.unwrap_or(500.0),
-    };
-    let mut measured = None;
-    if let Some(name) = &options.measure {
-        // The constants are those of the first curve.
-        let experiment = experiment(Some(name), &options.settings).context("--measure")?;
-        let curves = experiment.expand(&fedlink::parts::Parts::default())?.curves;
-        let spec = &curves[0].spec;
-        let dataset = fedlink::data::load(&spec.data.dataset, &data_folders(options.data_dir.as_deref()))
-            .context("--measure: data.dataset")?;
-        let lambda = options.lambda.unwrap_or(MeasureOptions::default().lambda);
-        let measuring = SoftmaxProblem::new(spec, &dataset, MeasureOptions { lambda, ..Default::default() });
-        let constants = measuring
-            .map_err(|error| match error {
-                TheoryError::Config(error) => anyhow::Error::from(error).context("--measure"),
-                other => flagged(&other),
-            })?
-            .measured()
-            .clone();
-        (link.devices, link.dim) = (constants.devices, constants.dim);
-        (link.symbols, link.power, link.noise) = (spec.radio.symbols, spec.radio.power, spec.radio.noise);
-        problem = BoundParameters {
-            devices: constants.devices,
-            mu: constants.mu,
-            l: constants.l,
-            g: constants.g,
-            gamma: constants.gamma,
-            distance0: constants.distance0,
-            ..problem
-        };
-        measured = Some(constants);
-    }
-    link.symbols = options.symbols.unwrap_or(link.symbols);
-    link.power = options.power.unwrap_or(link.power);
-    link.noise = options.noise.unwrap_or(link.noise);
-    let request = PlanRequest {
-        problem,
-        link,
-        rate: options.eta.as_deref().map(rate).transpose()?.unwrap_or_default(),
-        ks: options.k.clone().unwrap_or(1..=link.devices),
-        taus: options.tau.clone(),
-        rounds: options.rounds as usize,
-        goal: options.target.map_or(Goal::FinalLoss, Goal::RoundsTo),
-        averaging: Averaging::Mean { samples: options.samples as usize },
-        seed: options.seed,
-    };
-    Ok((request, measured))
-}
-
-fn horizons(by_horizon: &[BestAt]) -> Vec<Horizons> {
-    let mut horizons: Vec<Horizons> = Vec::new();
-    for &BestAt { rounds, k, tau, loss, .. } in by_horizon {
-        match horizons.last_mut() {
-            Some(last) if (last.k, last.tau) == (k, tau) => (last.to, last.loss) = (rounds, loss),
-            _ => horizons.push(Horizons { from: rounds, to: rounds, k, tau, loss }),
+    let planned = planner.plan(scenario, options.dry_run);
+    progress.end();
+    match planned? {
+        Planned::Dry { space, runs, candidates, seconds } => {
+            out!("{}", dry_text(&space, runs, candidates, seconds))?;
+            Ok(Exit::Done)
+        }
+        Planned::Stopped => {
+            let path = folder.path().display();
+            errln!("stopped; the same command with --out {path} --resume continues");
+            Ok(Exit::Interrupted)
+        }
+        Planned::Answered(answer, best) => {
+            plan_page::write(&folder, &answer, best.as_ref())?;
+            let has_best = best.is_some();
+            let folder = folder.finish()?;
+            if options.json {
+                out!("{}", serde_json::to_string_pretty(&answer)? + "\n")?;
+            } else {
+                out!("\n{}", answer.text())?;
+                written(&answer, &folder, has_best)?;
+            }
+            Ok(Exit::Done)
         }
     }
-    horizons
 }
 
-fn measured_text(measured: &Measured) -> String {
-    let Measured { mu, l, gamma, g, distance0, optimum, mean_device_optimum, gap, .. } = measured;
-    format!(
-        "Measured by softmax regression (d = {}) on {} devices:\n\
-         \x20 μ = {}, L = {}, Γ = {} (F* = {}, mean F_m* = {}, each to {gap:.0e}), G = {}, \
-         ‖θ(0) − θ*‖² = {}\n\
-         \x20 G holds on the path of full-gradient training from θ = 0; \
-         μ is the weight of the regularizer.\n\n",
-        measured.dim,
-        measured.devices,
-        number(*mu),
-        number(*l),
-        number(*gamma),
-        number(*optimum),
-        number(*mean_device_optimum),
-        number(*g),
-        number(*distance0),
+fn written(answer: &Answer, folder: &Path, has_best: bool) -> anyhow::Result<()> {
+    let best = if has_best { "best.toml, flower.toml, " } else { "" };
+    outln!(
+        "{:<13} {}: plan.html, {best}decision.json, candidates.csv, candidates.parquet",
+        "written",
+        folder.display()
+    )?;
+    let spent = answer.spent_runs;
+    outln!("{:<13} {spent:.1} full runs, {}", "spent", duration(answer.seconds))?;
+    if has_best {
+        outln!("{:<13} fedlink run {}", "next", folder.join("best.toml").display())?;
+    }
+    Ok(())
+}
+
+fn target(options: &PlanOptions, scenario: &Experiment) -> PathBuf {
+    let name = if scenario.name.is_empty() { "plan".to_owned() } else { format!("{}-plan", scenario.name) };
+    options.out.clone().unwrap_or_else(|| OutputFolder::free_name(Path::new(RESULTS), &name))
+}
+
+fn dry_text(space: &Space, runs: f64, candidates: usize, seconds: f64) -> String {
+    let mut text = String::new();
+    for axis in &space.axes {
+        let values: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
+        let _ = writeln!(text, "{:<22} {}", axis.key, values.join(", "));
+    }
+    text + &format!(
+        "{:.0} settings; a full run takes about {}; the budget is {runs:.0} full runs, so that {candidates} \
+         candidates race\n",
+        space.size(),
+        duration(seconds)
     )
 }
 
-fn summary(
-    request: &PlanRequest,
-    plan: &GridPlan,
-    horizons: &[Horizons],
-    sensitivity: &Sensitivity,
-) -> String {
-    let (best, mut text) = (plan.best, String::new());
-    let _ = writeln!(
-        text,
-        "Schedule K = {} of {} devices with τ = {} local step{}.",
-        best.k,
-        request.problem.devices,
-        best.tau,
-        if best.tau == 1 { "" } else { "s" }
-    );
-    let _ = match (request.goal, best.rounds_to_target) {
-        (Goal::RoundsTo(target), Some(rounds)) => writeln!(
-            text,
-            "The bound on E[F] − F* reaches {} after {rounds} rounds, the fewest of {} points.",
-            number(target),
-            plan.points.len()
-        ),
-        _ => writeln!(
-            text,
-            "The bound on E[F] − F* after {} rounds is then {}, the lowest of {} points.",
-            request.rounds,
-            number(best.loss),
-            plan.points.len()
-        ),
-    };
-    let _ = writeln!(text, "The learning rate is η(t) = {}.", request.rate);
-    let start = 0.5 * request.problem.l * request.problem.distance0;
-    if best.loss >= start {
-        let _ = writeln!(
-            text,
-            "It starts from {}: the bound is vacuous here. Try a smaller rate or more rounds.",
-            number(start)
-        );
-    }
-    let _ = writeln!(text, "\nBest if training ends after");
-    // Of many short stretches only the longest are shown.
-    let mut shown: Vec<Horizons> = horizons.to_vec();
-    if shown.len() > 12 {
-        shown.sort_by_key(|stretch| std::cmp::Reverse(stretch.to - stretch.from));
-        shown.truncate(12);
-        shown.sort_by_key(|stretch| stretch.from);
-    }
-    for Horizons { from, to, k, tau, loss } in &shown {
-        let _ = writeln!(
-            text,
-            "  {from:>6} to {to:<6} rounds: K = {k}, τ = {tau} (bound {} at the end)",
-            number(*loss)
-        );
-    }
-    if shown.len() < horizons.len() {
-        let _ = writeln!(text, "  and {} shorter stretches between them", horizons.len() - shown.len());
-    }
-    let _ = writeln!(text, "\nOff by one (change of the final bound)");
-    for (point, excess) in &sensitivity.neighbors {
-        let _ = writeln!(text, "  K = {}, τ = {}: {:+.2} %", point.k, point.tau, 100.0 * excess);
-    }
-    let _ = writeln!(text, "\nIf an assumption is off, the best would be");
-    for shift in &sensitivity.shifts {
-        let _ = match shift.best.zip(shift.regret) {
-            Some((best, regret)) => writeln!(
-                text,
-                "  {:>7} × {:<3}: K = {}, τ = {}; keeping the plan costs {:.2} %",
-                shift.what,
-                shift.factor,
-                best.k,
-                best.tau,
-                100.0 * regret
-            ),
-            None => writeln!(text, "  {:>7} × {:<3}: the target is out of reach", shift.what, shift.factor),
-        };
-    }
-    let _ = writeln!(
-        text,
-        "\nThis is an upper bound for convex losses; it ranks choices, it does not predict a loss."
-    );
-    text
+/// Lines on standard error, and a bar on a terminal.
+struct PlanProgress {
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    shown: Mutex<Instant>,
 }
 
-fn csv(plan: &GridPlan) -> anyhow::Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for point in &plan.points {
-        writer.serialize(point)?;
+/// Time between two lines of progress.
+const EVERY: Duration = Duration::from_secs(10);
+
+impl PlanProgress {
+    fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let style = ProgressStyle::with_template("  {bar:32} {pos}/{len} runs");
+            let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─");
+            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(4)).with_style(style)
+        });
+        Self { quiet, bar, shown: Mutex::new(Instant::now()) }
     }
-    Ok(writer.into_inner()?)
+
+    fn line(&self, text: &str) {
+        let text = one_line(text, LINE);
+        match &self.bar {
+            _ if self.quiet => {}
+            Some(bar) => bar.suspend(|| errln!("{text}")),
+            None => errln!("{text}"),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let due = shown.elapsed() >= EVERY;
+        if due {
+            *shown = Instant::now();
+        }
+        due
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
 }
 
-fn write_figures(folder: &OutputFolder, request: &PlanRequest, plan: &GridPlan) -> anyhow::Result<()> {
-    let value = |k: u64, tau: u64| plan.point(k, tau).map_or(f64::NAN, |point| libm::log10(point.loss));
-    let title = format!(
-        "Loss bound after {} rounds; best: K = {}, τ = {}",
-        request.rounds, plan.best.k, plan.best.tau
-    );
-    // The first row is on top: τ rises upwards.
-    let row = |tau: u64| request.ks.clone().map(|k| value(k, tau)).collect();
-    let rows: Vec<Vec<f64>> = request.taus.clone().rev().map(row).collect();
-    let axes = ("K, devices scheduled per round", "τ, local steps");
-    let bound = Quantity::plain("log10 of the bound (dark is better)");
-    let (ks, taus) = (request.ks.clone(), request.taus.clone().rev());
-    let names = |numbers: &mut dyn Iterator<Item = u64>| numbers.map(|number| number.to_string()).collect();
-    let surface = HeatMap::new(title, axes, &bound, &rows)
-        .with_names(names(&mut ks.into_iter()), names(&mut taus.into_iter()));
-    folder.write("surface.svg", surface.svg())?;
-    folder.write("surface.png", surface.png()?)?;
-    let curve = |label: &str, value: fn(&BestAt) -> u64| Curve {
-        label: label.into(),
-        points: plan.by_horizon.iter().map(|best| (best.rounds as f64, value(best) as f64)).collect(),
-        ..Curve::default()
-    };
-    let horizons = Lines::new(
-        "Best K and τ by the number of rounds",
-        &Quantity::plain("rounds until training ends").margin(0.02),
-        &Quantity::plain("best value").from_zero(),
-        vec![curve("K", |best| best.k), curve("τ", |best| best.tau)],
-    );
-    folder.write("horizons.svg", horizons.svg())?;
-    folder.write("horizons.png", horizons.png()?)?;
-    Ok(())
+impl PlanObserver for PlanProgress {
+    fn stage(&self, stage: &str, text: &str) {
+        self.line(&format!("{stage:<8} {text}"));
+    }
+
+    fn screened(&self, done: usize, passed: usize) {
+        if self.is_due() {
+            self.line(&format!("         {done} settings judged, {passed} may race"));
+        }
+    }
+
+    fn runs(&self, done: usize, of: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        } else if self.is_due() {
+            self.line(&format!("         {done}/{of} runs"));
+        }
+    }
+
+    fn decided(&self, _stage: &str, candidate: &str, reason: &str) {
+        self.line(&format!("         {candidate}: {reason}"));
+    }
 }

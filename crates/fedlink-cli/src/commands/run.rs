@@ -280,6 +280,6 @@ fn target(options: &RunOptions, experiment: &Experiment) -> PathBuf {
     options.out.clone().or_else(resumed).unwrap_or_else(free)
 }
 
-fn default_threads() -> usize {
+pub(super) fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! The bound as a user meets it: `fedlink bound` here, `fedlink plan` and the presets beside it.
+//! The bound as a user meets it: `fedlink bound` here, `fedlink bound plan` and the presets beside it.
 
 mod plan;
 mod presets;

@@ -1,4 +1,4 @@
-//! `fedlink plan`.
+//! `fedlink bound plan`.
 
 use crate::{entries, finals, json, text};
 use tempfile::TempDir;
@@ -7,6 +7,7 @@ use tempfile::TempDir;
 fn a_plan_names_the_best_point_of_its_own_table() {
     let folder = TempDir::new().unwrap();
     let words = [
+        "bound",
         "plan",
         "--devices",
         "20",
@@ -69,7 +70,7 @@ fn a_plan_names_the_best_point_of_its_own_table() {
         "--expectation",
     ];
     assert!((finals(&json(&folder, &same))[0] / lowest - 1.0).abs() < 0.02);
-    let printed = text(&folder, &[&words[..15], &["--target", "400"]].concat());
+    let printed = text(&folder, &[&words[..16], &["--target", "400"]].concat());
     assert!(printed.contains("reaches 400.0 after"), "{printed}");
 }
 
@@ -78,6 +79,7 @@ fn a_plan_can_measure_its_constants_on_real_data() {
     let folder = TempDir::new().unwrap();
     let words = |partition: &'static str| {
         [
+            "bound",
             "plan",
             "--measure",
             "demo",
@@ -111,7 +113,20 @@ fn a_plan_can_measure_its_constants_on_real_data() {
 #[test]
 fn a_plan_has_its_rate_and_reports_where_the_bound_of_a_given_rate_is_vacuous() {
     let folder = TempDir::new().unwrap();
-    let hard = ["plan", "--devices", "20", "--symbols", "2e4", "--dim", "5000", "--gamma", "10", "--g", "30"];
+    let hard = [
+        "bound",
+        "plan",
+        "--devices",
+        "20",
+        "--symbols",
+        "2e4",
+        "--dim",
+        "5000",
+        "--gamma",
+        "10",
+        "--g",
+        "30",
+    ];
     let chosen = text(&folder, &hard);
     assert!(chosen.contains("is the best of 16") && !chosen.contains("is vacuous"), "{chosen}");
     let given = text(&folder, &[&hard[..], &["--eta", "0.2"]].concat());

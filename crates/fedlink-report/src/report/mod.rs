@@ -36,6 +36,14 @@ const TEMPLATE: &str = include_str!("template.html");
 /// The controls of the chart of curves.
 const CONTROLS: &str = include_str!("controls.html");
 const STYLE: &str = include_str!("style.css");
+
+/// The parts that other pages have in common with this one.
+pub(crate) mod page_parts {
+    pub use super::html::escape;
+
+    /// The style of a page, its colors included.
+    pub const STYLE: &str = super::STYLE;
+}
 /// The parts of the script, in the order in which they build on one another.
 const SCRIPT: &str = concat!(
     include_str!("script/base.js"),

@@ -53,6 +53,13 @@ pub(super) struct Draft {
     pub config: Config,
 }
 
+impl Run {
+    /// A curve, by its index, at a seed.
+    pub fn new(curve: usize, spec: Spec) -> Self {
+        Self { curve, spec }
+    }
+}
+
 impl Curve {
     /// The reductions of the curve against its file if `seeds` runs of it have ended; `whole` are those of
     /// the experiment.
@@ -213,6 +220,18 @@ impl Experiment {
 }
 
 impl Sweep {
+    /// Runs that no file of an experiment lists: each curve has its label, and each run is a curve at a seed.
+    pub fn of_runs(
+        experiment: Experiment,
+        curves: Vec<(String, Spec)>,
+        runs: Vec<Run>,
+        parts: &Parts,
+    ) -> Self {
+        let curve = |(label, spec)| Curve { label, keys: CurveKeys::new(), spec };
+        let curves = curves.into_iter().map(curve).collect();
+        Self { experiment, curves, runs, parts: parts.clone(), toml: String::new() }
+    }
+
     /// The content of `config.toml`: the configuration with every default, the sweep and its rules.
     pub fn to_toml(&self) -> &str {
         &self.toml

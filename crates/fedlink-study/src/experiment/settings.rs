@@ -3,7 +3,8 @@
 use super::expand::Combination;
 use super::rule::values_at;
 use super::{Experiment, is_in, nested, part_of};
-use crate::claims::{CurveKeys, Subject};
+use crate::claims::{Claims, CurveKeys, Original, Subject};
+use crate::goals::Goal;
 use fedlink::parts::Parts;
 use fedlink::spec::{Config, ConfigError, all_keys, check_name, put_in, unknown_key};
 use std::collections::HashSet;
@@ -74,6 +75,14 @@ impl Experiment {
             self.sweep_over(key, values)?;
         }
         Ok(())
+    }
+
+    /// The same configuration with these goals and without claims, published values and `[quick]`, which are
+    /// about curves that are no longer there.
+    #[must_use]
+    pub fn with_goals_only(self, goals: Vec<(String, Goal)>) -> Self {
+        let (claims, original) = (Claims::default(), Original::default());
+        Self { goals, claims, original, expected: Vec::new(), quick: Vec::new(), ..self }
     }
 
     /// Applies `[quick]`, as `--quick` does. Published values are about the whole experiment; they are shown

@@ -56,7 +56,7 @@ pub enum Cost {
 }
 
 /// The costs by name.
-pub(super) const COSTS: [(&str, Cost); 7] = [
+pub const COST_NAMES: [(&str, Cost); 7] = [
     ("rounds", Cost::Rounds),
     ("symbols", Cost::Symbols),
     ("bits", Cost::Bits),
@@ -133,7 +133,7 @@ pub(super) static RECORDED: [Recorded; 8] = {
 impl Cost {
     /// Its name.
     pub fn name(self) -> &'static str {
-        COSTS.iter().find(|(_, cost)| *cost == self).map_or("", |(name, _)| name)
+        COST_NAMES.iter().find(|(_, cost)| *cost == self).map_or("", |(name, _)| name)
     }
 
     /// Its unit.
@@ -192,7 +192,7 @@ impl Quantity {
     }
 
     /// Its value at an evaluation; none if it was not recorded.
-    fn value(self, row: &Row) -> Option<f64> {
+    pub(super) fn value(self, row: &Row) -> Option<f64> {
         let recorded =
             |name: &str| row.metrics.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
         match self {

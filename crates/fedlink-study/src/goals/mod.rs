@@ -19,6 +19,7 @@
 //! observed for at least the same cost; two runs that did not reach it are tied.
 
 mod compare;
+mod ease;
 mod goal;
 mod median;
 mod metric;
@@ -29,7 +30,7 @@ mod standing;
 mod trust;
 
 pub use compare::{Paired, Ratio, paired, smallest_p};
-pub use goal::{Condition, Cost, Goal, Level, Quantity, Until};
+pub use goal::{COST_NAMES, Condition, Cost, Goal, Level, Quantity, Until};
 pub use median::Median;
 pub use metric::{Metric, Unit};
 pub use metrics::{EmptyBatteries, Metrics, Reading};

@@ -1,6 +1,6 @@
 //! From the text of a goal to its parts; errors name the place and the remedy.
 
-use super::goal::{COSTS, Condition, Goal, Level, Quantity, RECORDED, Until};
+use super::goal::{COST_NAMES, Condition, Goal, Level, Quantity, RECORDED, Until};
 use fedlink::spec::nearest;
 
 /// The longest goal that is read, in bytes.
@@ -49,9 +49,9 @@ pub(super) fn parse(text: &str) -> Result<Goal, String> {
         return plain(text, &tokens);
     }
     let parser = Parser { text };
-    let cost = COSTS.iter().find(|(name, _)| *name == first.text).map(|(_, cost)| *cost);
+    let cost = COST_NAMES.iter().find(|(name, _)| *name == first.text).map(|(_, cost)| *cost);
     let Some(cost) = cost else {
-        let names = COSTS.map(|(name, _)| name);
+        let names = COST_NAMES.map(|(name, _)| name);
         return Err(parser.at(*first, &format!("is not a cost; {}", one_of(first.text, &names))));
     };
     let mut rest = match &tokens[1..] {
@@ -194,7 +194,7 @@ fn one_of(word: &str, names: &[&str]) -> String {
 /// A plain metric, in one word or in several: `final accuracy`.
 fn plain(text: &str, tokens: &[Token]) -> Result<Goal, String> {
     if let [word, ..] = tokens
-        && COSTS.iter().any(|(name, _)| *name == word.text && *name != "worst-device-joules")
+        && COST_NAMES.iter().any(|(name, _)| *name == word.text && *name != "worst-device-joules")
     {
         return Err(format!(
             "{text:?}: {0} is a cost; write `{0} until accuracy >= 0.85`, or a metric such as total-{0}",
@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn goals() -> impl Strategy<Value = String> {
-        let cost = proptest::sample::select(COSTS.map(|(name, _)| name).to_vec());
+        let cost = proptest::sample::select(COST_NAMES.map(|(name, _)| name).to_vec());
         let level = 0.0..=1.0f64;
         (cost, level, proptest::option::of(0.0..1e6f64), 1u64..9).prop_map(
             |(cost, level, loss, evaluations)| {

@@ -1,4 +1,4 @@
-//! What a race needs of the runs that it schedules.
+//! The runs that a race schedules, as the race needs them.
 
 use crate::error::Error;
 use crate::goals::Reading;
@@ -77,6 +77,11 @@ pub struct Decision {
 pub trait Bench {
     /// The costs of trials, in their order; none if the user stops the race.
     fn observe(&mut self, trials: &[Trial]) -> Result<Option<Vec<Observed>>, Error>;
+
+    /// A candidate in words.
+    fn name(&self, arm: Arm) -> String {
+        format!("candidate {}", arm.candidate)
+    }
 
     /// Step lengths to try for a candidate whose best so far is `current`, that one included; one means that
     /// nothing is tuned.

@@ -2,7 +2,7 @@
 
 /// The budget of a race, in runs of the full length.
 pub trait Purse {
-    /// What is left after `spent`. It is called once before every division of the budget.
+    /// The rest after `spent`. It is called once before every division of the budget.
     fn left(&mut self, spent: f64) -> f64;
 }
 
@@ -42,16 +42,25 @@ const CONFIRM: f64 = 0.3;
 const FINALS: f64 = 0.5;
 /// The most and the fewest candidates in the first rung with full runs.
 const FINALISTS: [usize; 2] = [6, 3];
+/// A budget below this many full runs is small.
+const SMALL: f64 = 120.0;
 /// The rungs with full runs.
 const FULL: usize = 2;
 
 impl Rungs {
-    /// Eighths, quarters, halves and full runs, on 1, 2, 4, 8 and 16 seeds. Rounds are multiples of `every`,
+    /// Eighths, quarters, halves and full runs, on 1, 2, 4, 8 and 16 seeds; on fewer where the budget,
+    /// `total` full runs, is small. Rounds are multiples of `every`,
     /// at which a model is evaluated, with at least `least` evaluations. Where `short` runs are not the
     /// beginnings of longer ones, all rungs have full runs.
-    pub fn new(full: u64, every: u64, least: u64, short: bool, steps: bool) -> Self {
+    pub fn new(full: u64, (every, least): (u64, u64), short: bool, steps: bool, total: f64) -> Self {
+        let seeds = match total {
+            total if total < 0.3 * SMALL => [1, 1, 2, 3, 5],
+            total if total < SMALL => [1, 2, 3, 6, 10],
+            _ => [1, 2, 4, 8, 16],
+        };
         let mut list: Vec<Rung> = Vec::new();
-        for (part, seeds, tried) in [(8u64, 1u64, 3usize), (4, 2, 4), (2, 4, 3), (1, 8, 1), (1, 16, 1)] {
+        for ((part, tried), seeds) in [(8u64, 3usize), (4, 4), (2, 3), (1, 1), (1, 1)].into_iter().zip(seeds)
+        {
             let rounds = if short { full.div_ceil(part).next_multiple_of(every.max(1)) } else { full };
             let rounds = rounds.max(every.saturating_mul(least)).min(full);
             list.push(Rung { rounds, seeds, steps: if steps { tried } else { 1 } });

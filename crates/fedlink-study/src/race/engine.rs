@@ -245,10 +245,10 @@ impl<B: Bench> Race<'_, B> {
                         .ratio
                         .map_or_else(String::new, |ratio| format!("{:.2} times the cost, ", ratio.mean));
                     let reason = format!(
-                        "{ratio}later at {} of {} seeds than {}, one-sided p = {:.2e} at an error rate of {} for the race",
+                        "{ratio}later at {} of {} seeds than {}, one-sided p = {:.2e}, error rate {} of the race",
                         all.later,
                         all.later + all.sooner + all.tied + all.open,
-                        arms[*leader].candidate,
+                        self.bench.name(arms[*leader]),
                         0.5 * all.p.unwrap_or(1.0),
                         self.error,
                     );

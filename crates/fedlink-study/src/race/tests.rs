@@ -5,17 +5,16 @@ use super::*;
 use crate::goals::{Median, Reading};
 use std::collections::BTreeMap;
 
-fn finish(
-    table: &mut Table,
-    budget: f64,
-    error: f64,
-) -> (Finished, BTreeMap<(Arm, usize, u64), (u64, Observed)>, f64) {
+/// The costs of every trial.
+type Costs = BTreeMap<(Arm, usize, u64), (u64, Observed)>;
+
+fn finish(table: &mut Table, budget: f64, error: f64) -> (Finished, Costs, f64) {
     let candidates: Vec<usize> = (0..table.means.len()).collect();
     let mut purse = Runs(budget);
     let mut race = Race {
         bench: table,
         purse: &mut purse,
-        rungs: Rungs::new(200, 5, 1, true, false),
+        rungs: Rungs::new(200, (5, 1), true, false, 200.0),
         scenarios: 1,
         goals: 1,
         error,
@@ -64,7 +63,8 @@ fn a_race_finds_the_best_at_a_fraction_of_the_exhaustive_cost() {
 #[test]
 fn the_best_is_proven_worse_in_at_most_the_stated_share_of_races() {
     // The hardest case: all are equal, so that nothing but chance orders them.
-    for (case, means) in [vec![4.0; 12], ladder(12, 0.01), vec![4.0; 3], vec![5.2; 4]].into_iter().enumerate() {
+    for (case, means) in [vec![4.0; 12], ladder(12, 0.01), vec![4.0; 3], vec![5.2; 4]].into_iter().enumerate()
+    {
         let (races, error) = (400, 0.2);
         let best = (0..means.len()).min_by(|&a, &b| means[a].total_cmp(&means[b])).unwrap();
         let mut dropped = 0;
@@ -75,7 +75,7 @@ fn the_best_is_proven_worse_in_at_most_the_stated_share_of_races() {
             let mut race = Race {
                 bench: &mut table,
                 purse: &mut purse,
-                rungs: Rungs::new(200, 5, 1, true, false),
+                rungs: Rungs::new(200, (5, 1), true, false, 200.0),
                 scenarios: 1,
                 goals: 1,
                 error,
@@ -120,7 +120,7 @@ fn a_clearly_worse_candidate_is_proven_worse() {
     let mut race = Race {
         bench: &mut table,
         purse: &mut purse,
-        rungs: Rungs::new(200, 5, 1, true, false),
+        rungs: Rungs::new(200, (5, 1), true, false, 200.0),
         scenarios: 1,
         goals: 1,
         error: 0.05,

@@ -32,19 +32,27 @@ impl Plan {
     /// Loads the data and builds every curve once, so that a curve that cannot run is an error before the
     /// first run.
     pub fn new(sweep: Sweep, folders: &[PathBuf]) -> Result<Self, Error> {
-        Self::build(sweep, folders, false)
+        Self::build(sweep, folders, false, (BTreeMap::new(), DataFacts::new()))
     }
 
     /// As [`Plan::new`], for an estimate: in place of a known data set that is not there stands a generated
     /// one of its size.
     pub fn for_estimate(sweep: Sweep, folders: &[PathBuf]) -> Result<Self, Error> {
-        Self::build(sweep, folders, true)
+        Self::build(sweep, folders, true, (BTreeMap::new(), DataFacts::new()))
     }
 
-    fn build(sweep: Sweep, folders: &[PathBuf], estimates: bool) -> Result<Self, Error> {
-        let mut stand_ins = Vec::new();
-        let mut datasets: BTreeMap<String, Arc<Dataset>> = BTreeMap::new();
-        let (mut needs, mut files, mut data) = (Vec::new(), Vec::new(), DataFacts::new());
+    /// The plan of another sweep, with the data that this one has loaded.
+    pub fn of_sweep(&self, sweep: Sweep, folders: &[PathBuf]) -> Result<Self, Error> {
+        Self::build(sweep, folders, false, (self.datasets.clone(), self.data.clone()))
+    }
+
+    fn build(
+        sweep: Sweep,
+        folders: &[PathBuf],
+        estimates: bool,
+        (mut datasets, mut data): (BTreeMap<String, Arc<Dataset>>, DataFacts),
+    ) -> Result<Self, Error> {
+        let (mut stand_ins, mut needs, mut files) = (Vec::new(), Vec::new(), Vec::new());
         for Curve { spec, .. } in &sweep.curves {
             let name = &spec.data.dataset;
             if !datasets.contains_key(name) {

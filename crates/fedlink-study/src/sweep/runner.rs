@@ -46,6 +46,8 @@ pub struct Runner<'a> {
     pub log_rounds: LogRounds,
     /// Whether the state of a finished run is kept, so that a run with more rounds can go on from it.
     pub keep_state: bool,
+    /// Whether shorter runs that a longer one continues are kept although the plan does not have them.
+    pub keep_shorter: bool,
     /// The receiver of the events.
     pub observer: &'a dyn Observer,
     /// Called after every round by several threads; true saves the runs and stops them.
@@ -90,6 +92,7 @@ impl<'a> Runner<'a> {
             checkpoint_every: 100,
             log_rounds: LogRounds::Off,
             keep_state: false,
+            keep_shorter: false,
             observer: &(),
             stop: &|| false,
         }
@@ -502,7 +505,7 @@ impl Execution<'_> {
     /// Removes the shorter runs that this one replaces and that the sweep no longer has.
     fn remove_shorter(&self, run: &Run, files: &RunFiles) -> Result<(), Error> {
         for (shorter, _) in files.shorter(&run.spec) {
-            if !self.names.contains(&shorter.name()) {
+            if !self.runner.keep_shorter && !self.names.contains(&shorter.name()) {
                 shorter.remove(self.disk)?;
             }
         }
