@@ -38,16 +38,12 @@ impl Access {
         if name == "localhost" {
             return true;
         }
-        match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-            Ok(address) => address.is_loopback() || self.token.is_some(),
-            // The own name with or without a domain.
-            Err(_) => {
-                let own = self.token.is_some() && !self.host.is_empty();
-                own && name
-                    .strip_prefix(&self.host)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            }
+        if let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            return address.is_loopback() || self.token.is_some();
         }
+        // The own name with or without a domain.
+        let rest = name.strip_prefix(&self.host).filter(|_| self.token.is_some() && !self.host.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
     /// Whether a query such as `token=…` has the token, if one is demanded. The time that it takes does not

@@ -3,6 +3,7 @@
 use fedlink_report::report::live_parts;
 use fedlink_study::events::{EventReader, Study};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -32,9 +33,11 @@ pub struct Snapshot {
 impl Snapshot {
     /// The parts that changed after a change, as server-sent events.
     pub fn since(&self, version: u64) -> String {
-        let newer = self.parts.values().filter(|part| part.version > version);
-        let mut text: String = newer.map(|part| format!("event: part\ndata: {}\n\n", part.line)).collect();
-        text += &format!("event: shown\ndata: {:.3}\n\n", now());
+        let mut text = String::new();
+        for part in self.parts.values().filter(|part| part.version > version) {
+            let _ = write!(text, "event: part\ndata: {}\n\n", part.line);
+        }
+        let _ = write!(text, "event: shown\ndata: {:.3}\n\n", now());
         text
     }
 }

@@ -140,7 +140,7 @@ pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
         let mut stated = Provenance::default();
         (stated.keys, stated.defaults, stated.texts) = (keys, flat(&defaults)?.into_iter().collect(), texts);
         stated.ignores_seed = ignores_seed;
-        parts = parts.stating(&name, stated);
+        parts = parts.stating(&name, &stated);
     }
     Ok(parts)
 }

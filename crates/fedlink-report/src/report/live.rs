@@ -313,7 +313,8 @@ fn goals(study: &Study) -> Vec<(String, Goal)> {
     if !study.goals.is_empty() {
         return study.goals.clone();
     }
-    let has_units = study.runs.iter().flat_map(|run| run.rows.last()).any(|row| row.total_seconds.is_some());
+    let has_units =
+        study.runs.iter().filter_map(|run| run.rows.last()).any(|row| row.total_seconds.is_some());
     let costs: &[Cost] =
         if has_units { &[Cost::Rounds, Cost::Seconds, Cost::Joules] } else { &[Cost::Rounds, Cost::Bits] };
     costs.iter().map(|&cost| (Goal::target(cost).to_string(), Goal::target(cost))).collect()

@@ -9,6 +9,7 @@ use crate::plots::Across;
 use fedlink_study::events::GroupUse;
 use fedlink_study::goals::{Cost, Goal, Median, Standing, Until};
 use serde::Serialize;
+use std::fmt::Write as _;
 
 /// The medians of seconds and joules until a goal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -163,7 +164,7 @@ pub fn groups(report: &Report) -> String {
                 ),
             ];
             let name = super::html::curve_name(i, &curve.label);
-            body += &format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", cells.concat());
+            let _ = writeln!(body, "<tr><th scope=\"row\">{name}</th>{}</tr>", cells.concat());
         }
     }
     let names = ["Curve", "Group", "Devices scheduled at least once", "Share of uploads", "Share of joules"];

@@ -198,7 +198,7 @@ impl<'a> Curves<'a> {
                 wanted.push((key, vec![term.value.as_str()]));
                 continue;
             }
-            for value in term.values().filter(|value| !is_known(value)) {
+            if let Some(value) = term.values().find(|value| !is_known(value)) {
                 let values = (0..self.curves.len()).filter_map(|curve| self.value(curve, key));
                 let hint = nearest(value, values);
                 let hint = hint.map_or_else(String::new, |near| format!("did you mean {near}? "));

@@ -102,7 +102,8 @@ fn file_name(host: &str) -> String {
 
 /// Whether a file of this name has events.
 fn has_events(name: &str) -> bool {
-    name == EVENTS || (name.starts_with("events-") && name.ends_with(".jsonl"))
+    let own = name.strip_prefix("events-").and_then(|rest| rest.strip_suffix(".jsonl"));
+    name == EVENTS || own.is_some()
 }
 
 fn ends_with_newline(path: &Path) -> std::io::Result<bool> {

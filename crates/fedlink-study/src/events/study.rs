@@ -157,12 +157,13 @@ impl Study {
                 own.facts.rounds = own.facts.rounds.max(rounds);
                 (own.round, own.state) = (rounds_done, State::Running(process));
             }
-            Event::Round { run, round } => self.at_round(&run, round, &process),
+            Event::Round { run, round } | Event::Checkpointed { run, round } => {
+                self.at_round(&run, round, &process);
+            }
             Event::Evaluated { run, round, accuracy, quantities } => {
                 self.at_round(&run, round, &process);
                 self.run(&run).evaluated(round, accuracy, quantities);
             }
-            Event::Checkpointed { run, round } => self.at_round(&run, round, &process),
             Event::Finished { run, status, rounds, seconds, groups } => {
                 self.at_round(&run, rounds, &process);
                 let own = self.run(&run);

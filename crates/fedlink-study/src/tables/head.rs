@@ -42,10 +42,10 @@ fn add<T: PartialEq>(values: &mut Vec<T>, value: T) {
 impl Head {
     /// `digits · softmax · iid · 60 devices · 200 rounds · 6 seeds`.
     pub fn text(&self) -> String {
-        let names = |values: &[String]| listed(values.iter().map(String::clone).collect());
+        let names = |values: &[String]| listed(values);
         let numbers = |values: &[u64], one: &str, more: &str| {
             let noun = if values == [1] { one } else { more };
-            let shown = listed(values.iter().map(u64::to_string).collect());
+            let shown = listed(&values.iter().map(u64::to_string).collect::<Vec<String>>());
             if shown.is_empty() { shown } else { format!("{shown} {noun}") }
         };
         let parts = [
@@ -62,7 +62,7 @@ impl Head {
 }
 
 /// A few values, and the number of the others.
-fn listed(values: Vec<String>) -> String {
+fn listed(values: &[String]) -> String {
     match values.len() {
         0..=FEW => values.join(", "),
         all => format!("{}, … ({all})", values[..FEW].join(", ")),

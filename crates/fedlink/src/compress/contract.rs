@@ -68,7 +68,7 @@ pub(super) fn check_encoding(scheme: &dyn Compressor, update: &[f32], budget: Bi
         return Err(format!("bits: it spends {} bits ({case}); it must be a finite number", bits.0));
     }
     // A budget that is no number allows nothing.
-    if bits.0 != 0.0 && !(bits.0 <= budget.0) {
+    if bits.0 != 0.0 && (budget.0.is_nan() || bits.0 > budget.0) {
         return Err(format!("budget: it spends {} bits ({case})", bits.0));
     }
     let silent = matches!(out, Encoded::Silent);

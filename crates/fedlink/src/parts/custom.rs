@@ -99,7 +99,7 @@ impl Parts {
     /// let mut stated = Provenance::default();
     /// stated.keys = Some(vec!["beta".into()]);
     /// let parts = Parts::default().policy("mine", "an example", |_, _| Ok(Box::new(Random {})));
-    /// let parts = parts.stating("mine", stated);
+    /// let parts = parts.stating("mine", &stated);
     /// let mut config = Config::from_toml("[custom]\nmine = \"an example\"").unwrap();
     /// config.set("schedule.policy", "mine").unwrap();
     /// config.set("schedule.mine.betta", 1.0).unwrap();
@@ -107,7 +107,7 @@ impl Parts {
     /// assert_eq!(error, "schedule.mine.betta: is not a key; did you mean schedule.mine.beta?");
     /// ```
     #[must_use]
-    pub fn stating(mut self, name: &str, provenance: Provenance) -> Self {
+    pub fn stating(mut self, name: &str, provenance: &Provenance) -> Self {
         for ((_, part), custom) in &mut self.0 {
             if part == name {
                 custom.provenance = provenance.clone();
