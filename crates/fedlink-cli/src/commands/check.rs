@@ -5,7 +5,7 @@ use crate::custom::PartLoader;
 use crate::failure::Exit;
 use anyhow::bail;
 use fedlink_study::sweep::{check_part, own_table};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub fn run(options: &CheckPartOptions, loader: &dyn PartLoader) -> anyhow::Result<Exit> {
     let (file, wanted) = target(&options.part);
@@ -21,7 +21,7 @@ pub fn run(options: &CheckPartOptions, loader: &dyn PartLoader) -> anyhow::Resul
         let there = if known.is_empty() { "there are none".into() } else { known.join(", ") };
         bail!("{}: there is no such part; give FILE.py or FILE.py:CLASS ({there})", options.part);
     }
-    for setting in options.settings.iter().filter(|setting| !setting.contains('=')) {
+    if let Some(setting) = options.settings.iter().find(|setting| !setting.contains('=')) {
         bail!("--set {setting}: write --set KEY=VALUE with a key of the part, for example --set beta=0.5");
     }
     let own = own_table(&options.settings);
@@ -42,9 +42,10 @@ pub fn run(options: &CheckPartOptions, loader: &dyn PartLoader) -> anyhow::Resul
 
 /// The file of `FILE.py:CLASS`, and the part; a part of the program has no file.
 fn target(text: &str) -> (Option<PathBuf>, Option<String>) {
+    let is_script = |file: &str| Path::new(file).extension().is_some_and(|ending| ending == "py");
     match text.rsplit_once(':') {
-        Some((file, class)) if file.ends_with(".py") => (Some(file.into()), Some(class.into())),
-        _ if text.ends_with(".py") => (Some(text.into()), None),
+        Some((file, class)) if is_script(file) => (Some(file.into()), Some(class.into())),
+        _ if is_script(text) => (Some(text.into()), None),
         _ => (None, Some(text.into())),
     }
 }
