@@ -62,6 +62,9 @@ pub struct PlanOptions {
     /// Print the settings that would be searched, and run nothing.
     #[arg(long)]
     pub dry_run: bool,
+    /// Show the race as a live page in the browser, until it ends (see `fedlink watch`).
+    #[arg(long, conflicts_with = "dry_run")]
+    pub watch: bool,
     /// Threads to use; they do not change the results [default: all cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

@@ -44,6 +44,7 @@ pub fn run(options: &PlanOptions, loader: &dyn PartLoader) -> anyhow::Result<Exi
         None => create(&target, options.force)?,
     };
     interrupt::save_first();
+    let _page = options.watch.then(|| super::watch::beside(folder.path())).transpose()?;
     let planner = Planner {
         request: &request,
         folder: folder.path(),

@@ -123,9 +123,17 @@ impl Styled for LiveCurve<'_> {
 
 impl<'a> LiveCurve<'a> {
     fn new(label: &'a str, runs: Vec<&'a WatchedRun>) -> Self {
-        let has_ended = runs.iter().any(|run| run.has_ended() && !run.rows.is_empty());
+        // Of a run that a longer one continues, the longer one counts.
+        let mut longest: BTreeMap<u64, &WatchedRun> = BTreeMap::new();
+        for &run in &runs {
+            let own = longest.entry(run.facts.seed).or_insert(run);
+            if (run.rows.len(), run.facts.rounds) > (own.rows.len(), own.facts.rounds) {
+                *own = run;
+            }
+        }
+        let has_ended = longest.values().any(|run| run.has_ended() && !run.rows.is_empty());
         let counts = |run: &&&WatchedRun| !run.rows.is_empty() && (run.has_ended() || !has_ended);
-        let counted = runs.iter().filter(counts).copied().collect();
+        let counted = longest.values().filter(counts).copied().collect();
         Self { label, runs, counted }
     }
 
@@ -424,4 +432,39 @@ fn race(study: &Study) -> serde_json::Value {
         .map(|own| serde_json::json!([own.stage, own.candidate, own.reason]))
         .collect();
     serde_json::json!({ "stages": study.stages, "dropped": dropped, "decided": decided })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedlink_study::events::{Event, Line, Quantities, RunFacts};
+
+    #[test]
+    fn a_run_that_a_longer_one_continues_is_not_a_second_seed() {
+        let mut study = Study::default();
+        for (name, rounds) in [("short", 20), ("long", 40)] {
+            let mut facts = RunFacts::default();
+            (facts.run, facts.label, facts.curve) = (name.into(), name.into(), "bc".into());
+            (facts.rounds, facts.cost) = (rounds, 1.0);
+            let mut events = vec![Event::Planned(facts)];
+            events.extend((1..=rounds / 10).map(|i| Event::Evaluated {
+                run: name.into(),
+                round: 10 * i,
+                accuracy: 0.1 * i as f64,
+                quantities: Quantities::default(),
+            }));
+            events.push(Event::Finished {
+                run: name.into(),
+                status: "finished".into(),
+                rounds,
+                seconds: 1.0,
+                groups: Vec::new(),
+            });
+            events.into_iter().for_each(|event| study.apply(Line { time: 1.0, process: "a".into(), event }));
+        }
+        let parts = live_parts(&study, 2.0);
+        let curve: serde_json::Value = serde_json::from_str(&parts["curve/0"]).unwrap();
+        assert_eq!((&curve["seeds"], &curve["rounds"]), (&1.into(), &serde_json::json!([10, 20, 30, 40])));
+        assert!(!parts.contains_key("curve/1"));
+    }
 }
