@@ -15,7 +15,7 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Union
 
 from ._identity import USED, digest, identify, module_name, parameters
@@ -307,10 +307,32 @@ def collect(
             raise TypeError(f"parts: keys must be text, but one is {name!r}")
         if _is_array(part):
             registered.append(_trace(part, name))
+        elif isinstance(part, Identified):
+            one = _registered(_kind_of(name, part.part), part.part, f"parts[{name!r}]", name)
+            registered.append(replace(one, origin=part.origin, texts=part.texts))
         else:
             kind = _kind_of(name, part)
             registered.append(_registered(kind, part, f"parts[{name!r}]", name, strict))
     return registered, settings
+
+
+@dataclass(frozen=True)
+class Identified:
+    """A part with its identity, for another process: a class that is sent by value has lost its source."""
+
+    part: Part
+    origin: str
+    texts: dict[str, str]
+
+
+def identified(parts: Mapping[str, Part] | None) -> dict[str, Part]:
+    """The same parts, each with its identity; arrays have theirs in their numbers."""
+    registered, _ = collect(parts=parts, strict=True)
+    known = {one.name: one for one in registered}
+    return {
+        name: part if _is_array(part) else Identified(part, known[name].origin, known[name].texts)
+        for name, part in (parts or {}).items()
+    }
 
 
 def _kind_of(name: str, part: Part) -> str:

@@ -128,8 +128,8 @@ def plan(
     ``scenario`` is a preset, the path of a file, TOML text, or a dictionary of keys, with one configuration.
     ``goal`` is a cost until conditions hold, or several for a Pareto front; ``subject_to`` are limits;
     ``over`` maps keys to the values to search, a sequence or a range such as ``"1..40"``. ``budget`` is a
-    time (``"15min"``) or a number of full runs (``"200runs"``), of which the latter gives the same decisions on
-    every machine. Ctrl-C saves the runs: ``resume=True`` continues in ``out``.
+    time (``"15min"``) or a number of full runs (``"200runs"``), of which the latter gives the same decisions
+    on every machine. Ctrl-C saves the runs: ``resume=True`` continues in ``out``.
 
     >>> plan = fedlink.plan("hall.toml", goal="seconds until accuracy >= 0.85", budget="15min")
     >>> fedlink.simulate({**scenario, **plan.settings})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import _run
-from ._parts import Part
+from ._parts import Part, identified
 
 try:
     import ray
@@ -64,7 +64,7 @@ def sweep(
     folder = Path(out)
     name, text, given = _run._read(experiment)
     options: dict[str, Any] = {
-        "parts": parts,
+        "parts": identified(parts),
         "settings": {**given, **(settings or {})},
         "quick": quick,
         "seeds": seeds,
@@ -114,7 +114,7 @@ def _finished(folder: Path) -> Files:
     first = [folder / "config.toml", folder / "data.json"]
     # A folder of version 0.1 or 0.2 keeps its runs in cells/.
     runs = folder / "cells" if (folder / "cells").is_dir() else folder / "runs"
-    kept = [*first, *runs.glob("*.json"), *runs.glob("*.rounds.csv")]
+    kept = [*first, *runs.glob("*.json"), *runs.glob("*.rounds.csv"), *(folder / "parts").rglob("*")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in kept if path.is_file()}
 
 

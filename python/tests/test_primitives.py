@@ -181,7 +181,9 @@ def test_the_plan_is_the_best_of_its_grid_and_the_commands(command):
         (k, tau) for k in range(1, 13) for tau in range(1, 5)
     ]
     shown = json.loads(
-        command("bound", "plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json").stdout
+        command(
+            "bound", "plan", "--devices", 12, "--rounds", 60, "--tau", "1..4", "--gamma", 2, "--json"
+        ).stdout
     )
     assert [point["loss"] for point in shown["points"]] == [point.loss for point in plan.points]
     assert shown["eta"] == plan.rate

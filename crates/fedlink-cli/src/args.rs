@@ -72,7 +72,8 @@ Examples:
   ssh -L 8765:127.0.0.1:8765 node7        then the page of node7 is http://127.0.0.1:8765/ here
 
 The page follows folders that other processes or machines write, and shows those that have ended. It cannot
-change anything. On a machine with other users, --listen 127.0.0.1 keeps the page from those without the token.
+change anything. On a machine with other users, --listen 127.0.0.1 keeps the page from those without the
+token.
 
 Exit codes: 0 stopped by Ctrl-C, 1 the address cannot be used, 2 bad request.";
 

@@ -177,7 +177,8 @@ fn a_sweep_that_was_killed_is_silent_and_its_failure_is_shown() {
     assert_eq!(head["best"], serde_json::json!(["bc", "5"]));
     assert_eq!(parts["runs"][0], serde_json::json!(["bc", "its process is silent", 5, 9, 0.6]));
     // An event that is appended arrives while the page is open.
-    let more = "\n{\"time\":1001,\"process\":\"node7-1\",\"event\":\"evaluated\",\"run\":\"bc\",\"round\":7,\"accuracy\":0.7}\n";
+    let more = "\n{\"time\":1001,\"process\":\"node7-1\",\"event\":\"evaluated\",\"run\":\"bc\",\
+                \"round\":7,\"accuracy\":0.7}\n";
     let mut file = std::fs::OpenOptions::new().append(true).open(folder.path().join("events.jsonl")).unwrap();
     file.write_all(more.as_bytes()).unwrap();
     let parts = watch.parts(|parts| parts.get("runs").is_some_and(|runs| runs[0][2] == 7));

@@ -51,7 +51,8 @@ const LAST_EVENTS: Duration = Duration::from_secs(2);
 const HEADERS: [(header::HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+         base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'",
     ),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -195,7 +196,8 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     let mut response = if !shared.access.knows_host(host) {
         refused(
             StatusCode::MISDIRECTED_REQUEST,
-            "This server is not known by the name in the Host header. Open the address that fedlink watch printed.\n",
+            "This server is not known by the name in the Host header. Open the address that fedlink watch \
+             printed.\n",
         )
     } else if !is_asset && !shared.access.admits(request.uri().query()) {
         refused(

@@ -20,6 +20,7 @@ const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("compress/random_sparse.rs", "random", "the family of the scheme"),
     ("radio/fading/trace.rs", "file", "a key of the law"),
     ("radio/trace/npy.rs", "trace", "the array in messages"),
+    ("record/details.rs", "queue", "a column of what policies decide by"),
     ("spec/groups.rs", "classes", "a key of a group"),
     ("spec/rules/learning.rs", "off", "a value of defense.clip"),
     ("spec/rules/ranges.rs", "median", "a value of defense.clip"),

@@ -171,7 +171,8 @@ fn headline(answer: &Answer) -> String {
     let _ = writeln!(
         text,
         "<p>{} A test drops the best candidate of the race with a probability of at most {error}. \
-         Medians are over fresh seeds, which chose nothing; runs that did not reach the goal count as larger.</p>",
+         Medians are over fresh seeds, which chose nothing; runs that did not reach the goal count as \
+         larger.</p>",
         escape(&sure)
     );
     text

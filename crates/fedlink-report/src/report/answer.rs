@@ -44,7 +44,8 @@ pub fn answer(report: &Report) -> String {
                 "<p>The interval of no other curve overlaps with it.</p>".to_owned()
             } else {
                 format!(
-                    "<p>The intervals of these curves overlap with it, so that they may be as good: {}{more}.</p>",
+                    "<p>The intervals of these curves overlap with it, so that they may be as good: \
+                     {}{more}.</p>",
                     named_ties.join(", ")
                 )
             };

@@ -140,7 +140,8 @@ pub fn scatter(report: &Report) -> String {
         "<section id=\"trade\" aria-labelledby=\"trade-heading\">\n\
          <h2 id=\"trade-heading\">Seconds against joules</h2>\n<p>Until {}. Curves at the lower left cost \
          less of both.</p>\n<div class=\"needs-script\" hidden=\"\"><div class=\"chart\" \
-         id=\"scatter-chart\"></div></div>\n<details><summary>The points as a table</summary>\n{}</details>\n</section>\n",
+         id=\"scatter-chart\"></div></div>\n<details><summary>The points as a table</summary>\n{}\
+         </details>\n</section>\n",
         escape(&report.scatter_goal),
         table("scatter-table", caption, &headings(&names), &body)
     )

@@ -245,7 +245,8 @@ impl<B: Bench> Race<'_, B> {
                         .ratio
                         .map_or_else(String::new, |ratio| format!("{:.2} times the cost, ", ratio.mean));
                     let reason = format!(
-                        "{ratio}later at {} of {} seeds than {}, one-sided p = {:.2e}, error rate {} of the race",
+                        "{ratio}later at {} of {} seeds than {}, one-sided p = {:.2e}, error rate {} of the \
+                         race",
                         all.later,
                         all.later + all.sooner + all.tied + all.open,
                         self.bench.name(arms[*leader]),
