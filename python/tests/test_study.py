@@ -127,8 +127,12 @@ def test_the_log_of_all_devices_has_a_line_for_each(tmp_path):
     lines = {}
     for which in (True, "all"):
         fedlink.run(TEXT, out=tmp_path / str(which), seeds=1, log_rounds=which, progress=False)
-        lines[which] = (tmp_path / str(which) / "rounds.csv").read_text().splitlines()
-    assert [line for line in lines["all"] if "not-scheduled" not in line] == lines[True]
+        with (tmp_path / str(which) / "rounds.csv").open(newline="") as file:
+            lines[which] = list(csv.reader(file))
+    # The decisions of the policy follow the columns of a transmission.
+    columns = len(lines[True][0])
+    assert [line[:columns] for line in lines["all"] if "not-scheduled" not in line] == lines[True]
+    assert {"score", "order"} <= set(lines["all"][0][columns:])
     assert len(lines["all"]) > len(lines[True])
     with pytest.raises(ValueError, match='log_rounds: must be True, False or "all"'):
         fedlink.run(TEXT, out=tmp_path / "x", log_rounds="some", progress=False)
