@@ -130,10 +130,13 @@ impl<'a> RunEvents<'a> {
     fn facts(&self, run: usize) -> RunFacts {
         let (name, own) = (self.names[run].clone(), &self.plan.sweep.runs[run]);
         let curve = &self.plan.sweep.curves[own.curve];
+        // A race names its curves with their seeds.
+        let seed = format!(" seed {}", own.spec.run.seed);
+        let label = curve.label.strip_suffix(&seed).unwrap_or(&curve.label);
         RunFacts {
             run: name,
             label: self.plan.sweep.label(own),
-            curve: curve.label.clone(),
+            curve: label.to_owned(),
             keys: curve.keys.clone(),
             policy: own.spec.schedule.policy.clone(),
             compressor: own.spec.compress.scheme.clone(),
