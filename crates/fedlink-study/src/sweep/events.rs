@@ -240,7 +240,9 @@ impl Runner<'_> {
         let done = Runner { observer: &events, ..*self }.run(runs);
         let state = if done.is_err() || (self.stop)() { "stopped" } else { "finished" };
         let closed = || log.append(events::Event::Closed { state: state.into() });
-        if let (Err(problem), Some(&run)) = (events.finish().and_then(|()| closed()), runs.first()) {
+        let logged = events.finish().and_then(|()| closed());
+        // A run that failed has the same cause, and one message is enough.
+        if let (Ok(_), Err(problem), Some(&run)) = (&done, logged, runs.first()) {
             let warning = Warning::NoEvents(problem);
             self.observer.observe(Event::Warned { run, warning: &warning });
         }
