@@ -12,9 +12,13 @@ fn label(goal: &str) -> String {
 }
 
 /// The costs of two goals: the finalists with their intervals as crosses, the others of the race as points.
-/// None for one goal.
+/// None for one goal, and where no finalist reaches both.
 pub fn pareto_chart(answer: &Answer) -> Option<Lines> {
     let [first, second, ..] = &answer.goals[..] else { return None };
+    let is_known = |cost: &Cost| cost.median.value.is_some();
+    if !answer.finalists.iter().any(|priced| priced.costs.iter().all(is_known)) {
+        return None;
+    }
     let finalist = |label: &String| answer.finalists.iter().any(|priced| priced.label == *label);
     let value = |cost: &Cost| cost.median.value.unwrap_or(f64::NAN);
     let both = |row: &CandidateRow| match &row.costs[..] {
@@ -102,7 +106,7 @@ pub fn worth_chart(answer: &Answer) -> Vec<(String, Bars)> {
         .collect()
 }
 
-/// The geometric mean of the best costs over two keys of numbers, such as K and τ; none if there are not two.
+/// The geometric mean of the best costs over two keys of numbers, such as K and τ; none if there are not two, or no costs.
 pub fn map_chart(answer: &Answer) -> Option<HeatMap> {
     let ordered: Vec<(&String, &Vec<serde_json::Value>)> = answer
         .searched
@@ -120,6 +124,9 @@ pub fn map_chart(answer: &Answer) -> Option<HeatMap> {
     };
     let rows: Vec<Vec<f64>> =
         y.1.iter().rev().map(|up| x.1.iter().map(|across| best(across, up)).collect()).collect();
+    if rows.iter().flatten().all(|cost| cost.is_nan()) {
+        return None;
+    }
     let names =
         |values: &mut dyn Iterator<Item = &serde_json::Value>| values.map(ToString::to_string).collect();
     let cost = answer.goals.first().and_then(|goal| goal.split(' ').next()).unwrap_or("cost");

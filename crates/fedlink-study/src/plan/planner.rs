@@ -25,6 +25,8 @@ use toml::Value;
 /// The share of the budget that is kept for the sensitivities, and the most runs of it.
 const VARY: f64 = 0.1;
 const MOST_VARIED: f64 = 42.0;
+/// The share of the budget that may go to every value of the longest axis in the first rung.
+const COVERING: f64 = 0.3;
 /// Screened points per point that is wanted, before the search for more ends.
 const SCREENED: usize = 20;
 /// The first points whose time is estimated, and the rounds of each.
@@ -141,7 +143,10 @@ impl Planner<'_> {
         let total = wallet.left(0.0);
         let rungs = rungs(&spec, &bench, total);
         let extra = (VARY * total).clamp(0.0, MOST_VARIED);
-        let wanted = rungs.width(0, total - extra, 1).min(points.len());
+        let longest = bench.space.axes.iter().map(|axis| axis.values.len()).max().unwrap_or(1);
+        // Every value comes up about twice, if that takes no more than its share of the budget.
+        let covering = (2 * longest).min((COVERING * total / rungs.price(0, 1)) as usize);
+        let wanted = rungs.width(0, total - extra, 1).max(covering).min(points.len());
         if dry {
             let space = bench.space.clone();
             return Ok(Planned::Dry { space, runs: total, candidates: wanted, seconds: estimate });

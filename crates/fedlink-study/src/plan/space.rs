@@ -240,9 +240,10 @@ impl Space {
         points
     }
 
-    /// The points that differ in one axis: by an adjacent value of numbers, by any other value of names.
+    /// The points that differ in one axis: by an adjacent value of numbers, by any other value of names. The
+    /// axes alternate.
     pub fn neighbors(&self, point: &Point) -> Vec<Point> {
-        let mut near = Vec::new();
+        let mut near: Vec<(usize, Point)> = Vec::new();
         for (i, axis) in self.axes.iter().enumerate() {
             let own = point[i];
             let others: Vec<usize> = if axis.is_ordered() {
@@ -250,13 +251,15 @@ impl Space {
             } else {
                 (0..axis.values.len()).filter(|value| *value != own).collect()
             };
-            for value in others.into_iter().filter(|value| *value < axis.values.len()) {
+            let others = others.into_iter().filter(|value| *value < axis.values.len());
+            for (turn, value) in others.enumerate() {
                 let mut other = point.clone();
                 other[i] = value;
-                near.push(other);
+                near.push((turn, other));
             }
         }
-        near
+        near.sort_by_key(|(turn, _)| *turn);
+        near.into_iter().map(|(_, point)| point).collect()
     }
 
     /// A point in words: `bc k=10 local_steps=5 eden`.

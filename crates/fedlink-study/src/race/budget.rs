@@ -41,7 +41,9 @@ const CONFIRM: f64 = 0.3;
 /// The share of the race that the rungs with full runs take.
 const FINALS: f64 = 0.5;
 /// The most and the fewest candidates in the first rung with full runs.
-const FINALISTS: [usize; 2] = [6, 3];
+const FINALISTS: [usize; 2] = [6, 2];
+/// The least share of the race that each rung with shorter runs takes.
+const EARLY: f64 = 0.15;
 /// A budget below this many full runs is small.
 const SMALL: f64 = 120.0;
 /// The rungs with full runs.
@@ -78,14 +80,15 @@ impl Rungs {
     }
 
     /// The candidates that may enter a rung with so much budget left. The confirmation and the full runs of
-    /// the finalists, of which the last rung keeps half, come first; the rungs before share the rest evenly.
+    /// the finalists, of which the last rung keeps half, come first; the rungs before share the rest evenly,
+    /// and each has its least share.
     pub fn width(&self, rung: usize, left: f64, scenarios: usize) -> usize {
         let first_full = self.list.len() - FULL;
         let racing = (1.0 - CONFIRM) * left;
         let [most, fewest] = FINALISTS;
         let (first, second) = (self.price(first_full, scenarios), self.price(first_full + 1, scenarios));
         if rung > first_full {
-            return ((racing / second) as usize).clamp(fewest - 1, most / 2);
+            return ((racing / second) as usize).clamp(fewest, most / 2);
         }
         let each = first + 0.5 * second;
         let share = if rung == first_full { 1.0 } else { FINALS };
@@ -93,7 +96,8 @@ impl Rungs {
         if rung == first_full {
             return finalists;
         }
-        let rest = (racing - finalists as f64 * each).max(0.0) / (first_full - rung) as f64;
+        let rest = (racing - finalists as f64 * each) / (first_full - rung) as f64;
+        let rest = rest.max(EARLY * racing);
         ((rest / self.price(rung, scenarios)) as usize).max(finalists)
     }
 }
