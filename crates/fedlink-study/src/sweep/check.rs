@@ -57,7 +57,7 @@ fn same_problem(finding: &str, error: &str) -> bool {
     })
 }
 
-/// What a short run with the part shows.
+/// The findings of a short run with the part.
 fn in_a_run(parts: &Parts, name: &str, own: &Table, pool: &rayon::ThreadPool) -> Result<Vec<String>, Error> {
     let mut experiment = Experiment::parse_with("check", RUN, parts)?;
     let keys: Vec<&str> = parts.named().filter(|(_, part)| *part == name).map(|(key, _)| key).collect();

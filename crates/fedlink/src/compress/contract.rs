@@ -123,7 +123,7 @@ fn mean(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     (mean, 4.0 * (variance / count).sqrt())
 }
 
-/// What the draws of a scheme have shown.
+/// Sums over the draws of a scheme.
 #[derive(Default)]
 pub(super) struct Drawn {
     /// The cases in which all draws had one level.
