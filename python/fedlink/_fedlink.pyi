@@ -60,6 +60,7 @@ __all__ = [
     "split",
     "split_slots",
     "status",
+    "task_name",
     "verify",
 ]
 
@@ -594,6 +595,7 @@ def rerun(
     threads: _Whole | None,
     data_dir: _Path | None,
 ) -> list[tuple[str, str, str, tuple[str, str, str] | None]]: ...
+def task_name(name: str) -> str: ...
 def accuracy_svg(points: Sequence[tuple[float, float]]) -> str: ...
 def status(folder: _Path) -> str: ...
 def link_budget(

@@ -37,6 +37,10 @@ MAIN = "main.py"
 #: Where an object notes that a run has used it.
 USED = "_fedlink_used"
 
+#: A method of classes of this package with the attributes that determine what an object does: the others
+#: change while it serves.
+DETERMINED_BY = "_determined_by"
+
 #: Values that a text states completely.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis))
 
@@ -198,6 +202,9 @@ class _Walk:
 
     def _object(self, value: Any, where: str) -> str:
         cls = type(value)
+        if hasattr(cls, DETERMINED_BY):
+            self.definition(cls)
+            return f"{_name_of(cls)}({self._arguments([], getattr(value, DETERMINED_BY)(), where)})"
         if _is_users_class(cls):
             self.definition(cls)
             names = [name for base in cls.__mro__ for name in _slots(base) if hasattr(value, name)]
@@ -212,6 +219,9 @@ class _Walk:
         if shown and " at 0x" not in shown and "..." not in shown and len(shown) <= _LONGEST:
             return shown
         name = _name_of(cls)
+        made_of = _made_of(value)
+        if made_of is not None:
+            return f"{name}({self._arguments(made_of, {}, where)})"
         problem = (
             f"{where} is an object of {name}, and no text states all that it holds in every process alike"
         )
@@ -417,6 +427,18 @@ def _in_source(cls: type) -> bool:
     except (OSError, TypeError):
         return False
     return True
+
+
+def _made_of(value: Any) -> list[Any] | None:
+    """The function and the values from which an object of a library is made again when it is unpickled; None
+    if it cannot be pickled, such as a lock."""
+    try:
+        found = value.__reduce_ex__(2)
+    except Exception:
+        return None
+    if not isinstance(found, tuple):
+        return None
+    return [list(item) if isinstance(item, Iterator) else item for item in found]
 
 
 def _is_constant(value: Any) -> bool:

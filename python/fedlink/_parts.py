@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Union
 
+from ._fedlink import task_name
 from ._identity import USED, digest, identify, module_name, parameters
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Part = Any
 class Registered:
     """A part as the library takes it."""
 
-    #: "policy", "compressor", "fading", "trace" or "partition".
+    #: "policy", "compressor", "fading", "trace", "data", "partition" or "task".
     kind: str
     name: str
     #: Where it comes from, with the digest of its texts.
@@ -205,6 +206,11 @@ class Task:
 
     #: Whether a device trains in every round, scheduled or not; None: where devices keep state.
     everyone_trains: bool | None = None
+
+    #: The number of test samples and of classes, if there are any. ``fedlink.run`` records them, and decides
+    #: no claim by accuracies that a model without learning reaches.
+    test_samples: int | None = None
+    classes: int | None = None
 
     #: An array of d float32 into which θ is written for ``train_cohort``, such as shared memory; None: a new
     #: array.
@@ -383,6 +389,51 @@ def _registered(
         by_seed,
         kind == "fading" and not by_seed and not draws(cls),
     )
+
+
+#: The keys that name a task in place of the data, the split, the model and the optimizer.
+TASK_KEYS = ("data.dataset", "data.partition", "learn.model", "learn.optimizer")
+
+
+def check_task(task: Any, data: Any, partition: Any) -> None:
+    """An error if a task is given together with data, or if a method of it is misspelled."""
+    if task is None:
+        return
+    if data is not None or partition is not None:
+        raise ValueError("task: a task has its own data; leave data= and partition= out")
+    if isinstance(task, Task):
+        check_methods(type(task), Task)
+
+
+def task_sizes(task: Task) -> dict[str, Any]:
+    """The number of devices of a task and the mean of their numbers of samples, as settings."""
+    sizes = [task.samples(device) for device in range(task.devices)]
+    return {
+        "data.devices": task.devices,
+        "data.samples_per_device": max(1, round(sum(sizes) / max(1, len(sizes)))),
+    }
+
+
+def register_task(task: Any) -> tuple[Registered, dict[str, Any]]:
+    """A task, or what makes one for each run, for a folder of results, and the settings that choose it."""
+    is_object = isinstance(task, Task)
+    wanted = "a subclass of fedlink.Task, a function that makes an object of one, or such an object"
+    is_other = isinstance(task, type) and not issubclass(task, Task)
+    if is_other or not (is_object or callable(task)):
+        raise TypeError(f"task: must be {wanted}, but is {_described(task)}")
+    make = (lambda own: task) if is_object else _checked(task, Task, "task")
+    by_seed = not is_object and _takes_seed(task)
+    one = make({"seed": 0} if by_seed else {})
+    cls = type(one)
+    check_methods(cls, Task)
+    texts = identify(task, cls, "task", strict=True)
+    name = task_name(part_name(cls))
+    origin = f"task {module_name(cls.__module__)}.{cls.__qualname__}, identity {digest(texts)}"
+    settings = {**task_sizes(one), **dict.fromkeys(TASK_KEYS, name)}
+    if not is_object:
+        one.end()
+    # An object has what an earlier run left in it: it serves one run.
+    return Registered("task", name, origin, make, [], {}, texts, by_seed, ignores_seed=is_object), settings
 
 
 def _takes_seed(part: Part) -> bool:

@@ -6,7 +6,7 @@ import html
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union
@@ -17,7 +17,7 @@ from ._costs import Costs
 from ._fairness import Fairness
 from ._goals import Comparison, GoalValue
 from ._data import Data, as_dataset
-from ._parts import Part, Registered, _kind_of, _registered, collect
+from ._parts import Part, Registered, Task, _kind_of, _registered, check_task, collect, register_task
 from ._progress import Progress
 
 #: A preset, the path of a file, TOML text, or a dictionary of keys.
@@ -38,6 +38,12 @@ class Run(Costs, Fairness):
     summary: dict[str, Any]
     #: One row for each evaluated round.
     rounds: _fedlink.Table
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over every record and the last model, as that of ``fedlink.simulate`` at the same
+        configuration and seed."""
+        return str(self.summary["digest"])
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,11 @@ class Study:
             )
             for curve in outcome.curves
         ]
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs of all curves, curve by curve."""
+        return [run for curve in self.curves for run in curve.runs]
 
     def curve(self, label: str) -> Curve:
         """The curve with this label."""
@@ -168,6 +179,7 @@ def run(
     fading: Part = None,
     data: Data | None = None,
     partition: Sequence[Any] | None = None,
+    task: Task | Callable[..., Task] | None = None,
     out: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     seeds: int | None = None,
@@ -195,6 +207,11 @@ def run(
     (M × T, or M × T × seeds), arrays, and the training samples of every device. The folder has their digests.
     ``merge`` and ``verify`` take them too.
 
+    ``task`` is training of your own in place of data and model: a subclass of ``fedlink.Task``, or a function
+    that makes an object of one (``task=lambda seed: …`` with the seed of the run), so that every run gets its
+    own. An object is for an experiment of one run. Runs with a task are made one after the other. The folder
+    has the task's source, its data as far as the task holds them, and the sizes that it states.
+
     ``out`` is the folder (by default a new one under ``results/``), which ``resume`` continues and ``force``
     replaces if fedlink wrote everything in it. With ``resume`` the experiment may have grown: more seeds,
     swept values or rounds; ``keep_state`` keeps the states from which more rounds can continue.
@@ -214,7 +231,7 @@ def run(
     for keyword in former:
         problem = "is called share=" if keyword == "cell" else "is not a keyword of run"
         raise TypeError(f"run: {keyword}= {problem}")
-    registered, chosen = _given(parts, fading, data, partition)
+    registered, chosen = _given(parts, fading, data, partition, task)
     name, text, given = _read(experiment)
     with Progress(0, progress) as bar:
         outcome = _fedlink.run(
@@ -267,6 +284,7 @@ def merge(
     fading: Part = None,
     data: Data | None = None,
     partition: Sequence[Any] | None = None,
+    task: Task | Callable[..., Task] | None = None,
     partial: bool = False,
     log_rounds: bool | Literal["all"] = False,
     latex: bool = False,
@@ -277,7 +295,7 @@ def merge(
 
     It is an error if some are missing, unless ``partial``.
     """
-    registered, _ = _given(parts, fading, data, partition)
+    registered, _ = _given(parts, fading, data, partition, task)
     outcome = _fedlink.merge(
         os.fspath(folder),
         registered,
@@ -299,6 +317,7 @@ def verify(
     fading: Part = None,
     data: Data | None = None,
     partition: Sequence[Any] | None = None,
+    task: Task | Callable[..., Task] | None = None,
     threads: int | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> Verified:
@@ -318,7 +337,7 @@ def verify(
     judged = json.loads(found)
     reruns = []
     if rerun > 0:
-        registered, _ = _given(parts, fading, data, partition)
+        registered, _ = _given(parts, fading, data, partition, task)
         seed = int(time.time()) if rerun_seed is None else rerun_seed
         made = _fedlink.rerun(
             os.fspath(folder), registered, count=rerun, seed=seed, threads=threads, data_dir=_path(data_dir)
@@ -336,15 +355,24 @@ def status(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _given(
-    parts: Mapping[str, Part] | None, fading: Part, data: Data | None, partition: Sequence[Any] | None
+    parts: Mapping[str, Part] | None,
+    fading: Part,
+    data: Data | None,
+    partition: Sequence[Any] | None,
+    task: Task | Callable[..., Task] | None,
 ) -> tuple[list[Registered], dict[str, Any]]:
     """The parts for the library, and the settings that choose those that hold for every curve."""
+    check_task(task, data, partition)
     registered, chosen = collect(fading=fading, partition=partition, parts=parts, strict=True)
     if isinstance(data, str):
         chosen["data.dataset"] = data
     elif data is not None:
         registered.append(Registered("data", "arrays", "", as_dataset(data)))
         chosen["data.dataset"] = "arrays"
+    if task is not None:
+        one, settings = register_task(task)
+        registered.append(one)
+        chosen.update(settings)
     return registered, chosen
 
 

@@ -15,7 +15,7 @@ from ._costs import Costs
 from ._data import Data, as_dataset
 from ._fairness import Fairness
 from ._interrupt import Interrupt
-from ._parts import Part, Task, collect, part_name
+from ._parts import Part, Task, check_task, collect, part_name, task_sizes
 from ._progress import Progress
 from ._system import digest
 
@@ -137,15 +137,12 @@ def _start(
         raise TypeError(
             f"task: must be an object of a subclass of fedlink.Task, but is {_described(task)}{hint}"
         )
-    if task is not None and (data is not None or partition is not None):
-        raise ValueError("task: a task has its own data; leave data= and partition= out")
+    check_task(task, data, partition)
     registered, chosen = collect(policy, compressor, fading, partition, parts)
     settings: dict[str, Any] = dict(chosen)
     named = None
     if task is not None:
-        settings["data.devices"] = task.devices
-        sizes = [task.samples(device) for device in range(task.devices)]
-        settings["data.samples_per_device"] = max(1, round(sum(sizes) / max(1, len(sizes))))
+        settings.update(task_sizes(task))
         named = task, part_name(type(task))
     given = None
     if isinstance(data, str):

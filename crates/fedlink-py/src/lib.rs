@@ -48,7 +48,7 @@ mod _fedlink {
     #[pymodule_export]
     use super::node::{Device, Encoder, Report};
     #[pymodule_export]
-    use super::parts::{Record, Reports, View};
+    use super::parts::{Record, Reports, View, task_name};
     #[pymodule_export]
     use super::plan::{PlanOutcome, plan};
     #[pymodule_export]

@@ -70,7 +70,7 @@ impl Simulation {
             (Some((object, name)), _) => {
                 let settings = py.import("json")?.call_method1("loads", (json(&spec.resolved())?,))?;
                 object.call_method1("begin", (settings,))?;
-                let task = PythonTask::new(object, name.clone(), raised.clone())?;
+                let task = PythonTask::new(object, name, raised.clone())?;
                 keeper = task.keeper(py);
                 Work::from(task)
             }

@@ -354,11 +354,12 @@ fn prepared(
     for (key, value) in settings {
         experiment.set_value(key, value.clone()).map_err(exception)?;
     }
-    experiment.add_unnamed(parts).map_err(exception)?;
-    // Data, a split and a fading law that were given as such hold for every curve.
+    // Data, a split, a fading law and a task that were given as such hold for every curve.
     for (key, value) in chosen {
         experiment.set_value(key, value.clone()).map_err(exception)?;
     }
+    let is_chosen = |key: &str| chosen.iter().any(|(given, _)| given == key);
+    experiment.add_unnamed_but(parts, is_chosen).map_err(exception)?;
     if let Some(seeds) = options.seeds {
         experiment.set("run.seeds", &seeds.to_string()).map_err(exception)?;
     }
@@ -370,9 +371,23 @@ fn no_quick(source: &Source) -> PyErr {
     PyValueError::new_err(format!("quick: {} has no [quick] section", source.given))
 }
 
+/// Refuses a task that is one object for several runs: each would begin with what the last one left in it.
+fn check_object(sweep: &Sweep) -> PyResult<()> {
+    let (parts, runs) = (&sweep.parts, sweep.runs.len());
+    let is_object = |name: &str| parts.has_task(name) && parts.ignores_seed(name);
+    if runs < 2 || !sweep.curves.iter().any(|curve| is_object(&curve.spec.data.dataset)) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "task: this experiment has {runs} runs, and one object would serve them all; give its class, or a \
+         function that makes a new object for each run (task=lambda seed: …)"
+    )))
+}
+
 /// Does the runs of a sweep.
 fn simulate(sweep: Sweep, options: &Options, watch: &Watch) -> PyResult<Ended> {
     let started = Instant::now();
+    check_object(&sweep)?;
     let base = Path::new(RESULTS);
     let name = &sweep.experiment.name;
     let resumed = || options.resume.then(|| unfinished(base, name)).flatten();

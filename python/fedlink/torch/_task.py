@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 COHORT_BYTES = 256 << 20
 
 
+#: Attributes of a task that change with its runs, or do not affect the result.
+_OF_A_RUN = {
+    "cohort", "_begun", "_blocks", "_context", "_count", "_device_buffers", "_functions", "_keeps_optimizer",
+    "_restored", "_seed", "_sizes", "_trainer", "_workers",
+}  # fmt: skip
+
+
 class Task(BaseTask):
     """A ``torch.nn.Module`` trained on one data set for each device.
 
@@ -122,6 +129,11 @@ class Task(BaseTask):
         self.cohort = min(self.devices, max(rows, 4 * self._count, 1))
         if self._workers is None or self._workers.updates.shape != (self.cohort, self._trainer.dim):
             self._end_workers()
+
+    def _determined_by(self) -> dict[str, Any]:
+        """The attributes that determine the result: the number of processes does not."""
+        held = {name: value for name, value in vars(self).items() if name not in _OF_A_RUN}
+        return {**held, **vars(self._functions)}
 
     # Methods that `simulate` calls.
 

@@ -6,17 +6,18 @@ mod policy;
 mod task;
 
 pub use policy::{Record, Reports, View};
-pub use task::PythonTask;
+pub use task::{PythonTask, task_name};
 
 use crate::arguments::to_python;
 use crate::config::flat;
 use compressor::PythonCompressor;
 use fading::{ArrayFading, PythonFading, Trace};
 use fedlink::compress::Compressor;
+use fedlink::learn::task::Task;
 use fedlink::parts::{Parts, Provenance, Scope};
 use fedlink::radio::fading::Fading;
 use fedlink::schedule::Policy;
-use fedlink::spec::{ConfigError, kinds};
+use fedlink::spec::{ConfigError, Spec, kinds};
 use policy::PythonPolicy;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -28,7 +29,7 @@ use toml::Table;
 /// A part as Python passes it, a `Registered` of the package.
 #[derive(FromPyObject)]
 pub struct Part<'py> {
-    /// "policy", "compressor", "fading", "trace" or "partition".
+    /// "policy", "compressor", "fading", "trace", "data", "partition" or "task".
     kind: String,
     name: String,
     /// Where it comes from.
@@ -133,6 +134,15 @@ pub fn collect(given: Vec<Part<'_>>, raised: &Raised) -> PyResult<Parts> {
             "data" => {
                 let dataset: PyRef<'_, crate::data::Dataset> = make.extract()?;
                 parts.dataset(&name, dataset.origin(), Arc::clone(&dataset.inner))
+            }
+            "task" => {
+                let (raised, called) = (raised.clone(), name.clone());
+                parts.task(&name, origin, move |spec: &Spec| {
+                    let task = maker.make(&Table::new(), &spec.scope(), |object, _| {
+                        PythonTask::of_sweep(&object, &called, spec, raised.clone())
+                    })?;
+                    Ok(Arc::new(task) as Arc<dyn Task>)
+                })
             }
             "partition" => parts.partition(&name, origin, lists(&make)?),
             _ => return Err(PyValueError::new_err(format!("parts: there is no kind {kind:?}"))),

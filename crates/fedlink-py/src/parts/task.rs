@@ -3,8 +3,10 @@
 use super::{Raised, is_taken, method, type_of};
 use crate::arguments::whole;
 use crate::arrays::{bytes, float32s};
+use crate::simulation::json;
 use fedlink::base::units::DeviceId;
 use fedlink::learn::task::{Cohorts, DeviceState, Evaluation, Job, Task, TaskError};
+use fedlink::spec::Spec;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,6 +21,11 @@ pub struct PythonTask {
     cohort: Option<usize>,
     state: DeviceStates,
     everyone_trains: bool,
+    /// The sizes that the task states.
+    test_samples: Option<usize>,
+    classes: Option<usize>,
+    /// Whether a sweep has made it, which ends it with its run.
+    in_sweep: bool,
 }
 
 /// The place of the devices' state.
@@ -34,14 +41,14 @@ enum DeviceStates {
 
 impl PythonTask {
     /// The task `object`, called `name` in records.
-    pub fn new(object: &Bound<'_, PyAny>, name: String, raised: Raised) -> PyResult<Self> {
+    pub fn new(object: &Bound<'_, PyAny>, name: &str, raised: Raised) -> PyResult<Self> {
         let base = object.py().import("fedlink")?.getattr("Task")?;
         let defines =
             |name: &str| -> PyResult<bool> { Ok(!object.get_type().getattr(name)?.is(&base.getattr(name)?)) };
         let by_cohorts = defines("train_cohort")?;
         let size = || whole(&method(object, "cohort"), &object.getattr("cohort")?, 1..=u64::from(u32::MAX));
         let cohort = if by_cohorts { Some(size()? as usize) } else { None };
-        let name = if is_taken(&name) { format!("{name}-task") } else { name };
+        let name = task_name(name);
         let state = match (object.getattr("keeps_state")?.is_truthy()?, defines("save")?) {
             (false, _) => DeviceStates::None,
             (true, false) => DeviceStates::Passed,
@@ -50,7 +57,39 @@ impl PythonTask {
         let everyone = object.getattr("everyone_trains")?;
         let everyone_trains =
             if everyone.is_none() { state != DeviceStates::None } else { everyone.is_truthy()? };
-        Ok(Self { object: object.clone().unbind(), name, raised, cohort, state, everyone_trains })
+        let stated = |name: &str| -> PyResult<Option<usize>> {
+            let value = object.getattr(name)?;
+            if value.is_none() {
+                return Ok(None);
+            }
+            whole(&method(object, name), &value, 1..=u64::from(u32::MAX)).map(|count| Some(count as usize))
+        };
+        let (test_samples, classes) = (stated("test_samples")?, stated("classes")?);
+        let object = object.clone().unbind();
+        let in_sweep = false;
+        Ok(Self { object, name, raised, cohort, state, everyone_trains, test_samples, classes, in_sweep })
+    }
+
+    /// The task of one run of a sweep, which begins here and ends when it is dropped.
+    pub fn of_sweep(object: &Bound<'_, PyAny>, name: &str, spec: &Spec, raised: Raised) -> PyResult<Self> {
+        let settings = object.py().import("json")?.call_method1("loads", (json(&spec.resolved())?,))?;
+        let class = object.get_type().qualname()?;
+        let given = whole(&method(object, "devices"), &object.getattr("devices")?, 1..=u64::from(u32::MAX))?;
+        if given != spec.data.devices {
+            let problem = format!("{class}: has {given} devices, but data.devices is {}", spec.data.devices);
+            return Err(PyValueError::new_err(problem));
+        }
+        object.call_method1("begin", (settings,))?;
+        match Self::new(object, name, raised) {
+            Ok(mut task) => {
+                task.in_sweep = true;
+                Ok(task)
+            }
+            Err(error) => {
+                object.call_method0("end")?;
+                Err(error)
+            }
+        }
     }
 
     /// The task, if it keeps the state of its devices itself.
@@ -73,6 +112,15 @@ impl PythonTask {
                 problem
             })
         })
+    }
+}
+
+impl Drop for PythonTask {
+    fn drop(&mut self) {
+        if self.in_sweep {
+            // Its exception is raised by the caller.
+            let _ = self.ask(|object| object.call_method0("end").map(drop));
+        }
     }
 }
 
@@ -130,6 +178,27 @@ impl Task for PythonTask {
 
     fn everyone_trains(&self) -> bool {
         self.everyone_trains
+    }
+
+    fn test_samples(&self) -> Option<usize> {
+        self.test_samples
+    }
+
+    fn classes(&self) -> Option<usize> {
+        self.classes
+    }
+
+    /// `fedlink.simulate` saves the states of a task beside the checkpoint.
+    fn keeps_states_itself(&self) -> bool {
+        self.in_sweep && self.state == DeviceStates::Own
+    }
+
+    fn save(&self) -> Result<Vec<u8>, TaskError> {
+        self.ask(|object| bytes(&method(object, "save"), &object.call_method0("save")?))
+    }
+
+    fn load(&self, states: &[u8]) -> Result<(), TaskError> {
+        self.ask(|object| object.call_method1("load", (PyBytes::new(object.py(), states),)).map(drop))
     }
 }
 
@@ -280,4 +349,10 @@ fn read_evaluation(name: &str, answer: &Bound<'_, PyAny>) -> PyResult<Evaluation
     let (accuracy, loss) =
         answer.extract::<(f64, f64)>().map_err(|_| wrong(&format!("returned {}", type_of(answer))))?;
     Ok(Evaluation::new(accuracy, loss))
+}
+
+/// The name of a task in records: that of a part of the library is another's.
+#[pyfunction]
+pub fn task_name(name: &str) -> String {
+    if is_taken(name) { format!("{name}-task") } else { name.to_owned() }
 }

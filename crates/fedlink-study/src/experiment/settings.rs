@@ -58,15 +58,25 @@ impl Experiment {
     /// Adds custom parts as further values of the keys that choose them, unless the experiment names one of
     /// them: an experiment that comes with the program cannot name custom parts.
     pub fn add_unnamed(&mut self, parts: &Parts) -> Result<(), ConfigError> {
+        self.add_unnamed_but(parts, |_| false)
+    }
+
+    /// As [`Experiment::add_unnamed`], without the parts of the keys that have been chosen for every curve.
+    pub fn add_unnamed_but(
+        &mut self,
+        parts: &Parts,
+        is_chosen: impl Fn(&str) -> bool,
+    ) -> Result<(), ConfigError> {
+        let free = || parts.named().filter(|(key, _)| !is_chosen(key));
         let defaults = Config::from_table(self.table.clone())?.to_table();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let chosen = |key: &str| nested(&defaults, key).map(text).unwrap_or_default();
         let is_named =
             |(key, name): (&str, &str)| chosen(key) == name || values_at(self, key).any(|v| text(v) == name);
-        if parts.named().any(is_named) {
+        if free().any(is_named) {
             return Ok(());
         }
-        for (key, name) in parts.named() {
+        for (key, name) in free() {
             let mut values = match self.sweep.iter().find(|(swept, _)| swept == key) {
                 Some((_, values)) => values.clone(),
                 None => vec![Value::from(chosen(key))],

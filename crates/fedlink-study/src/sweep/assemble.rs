@@ -45,8 +45,10 @@ impl Assembled {
         let mut splits = Splits::default();
         let mut heterogeneity = Vec::new();
         for curve in &plan.sweep.curves {
-            let dataset = &plan.datasets()[&curve.spec.data.dataset];
-            heterogeneity.push(splits.add(&curve.label, &curve.spec, dataset)?);
+            // A custom task has no data set that could be split.
+            let dataset = plan.datasets().get(&curve.spec.data.dataset);
+            let split = dataset.map(|dataset| splits.add(&curve.label, &curve.spec, dataset)).transpose()?;
+            heterogeneity.push(split.unwrap_or(f64::NAN));
         }
         let curve_of = |done: &Done| plan.sweep.runs[done.index].curve;
         let has_ended = |done: &Done| done.result.status.has_ended();

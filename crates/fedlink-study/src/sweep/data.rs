@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::goals::chance_level;
 use fedlink::base::files;
+use fedlink::base::units::DeviceId;
 use fedlink::data::Dataset;
+use fedlink::learn::task::Task;
 use fedlink::record::hexadecimal;
 use fedlink::spec::Spec;
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,26 @@ impl DataFact {
             test: dataset.test.len(),
             classes: dataset.classes,
             shape: dataset.shape.to_vec(),
+        }
+    }
+
+    /// The identity of a custom task with these texts, and its sizes as far as it states them.
+    pub fn of_task<'a>(
+        task: &dyn Task,
+        spec: &Spec,
+        texts: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let mut sha256 = Sha256::new();
+        for (name, text) in texts {
+            sha256.update(format!("{name}\n{}\n{text}", text.len()));
+        }
+        let devices = DeviceId::all(spec.data.devices as usize);
+        Self {
+            sha256: hexadecimal(&sha256.finalize()),
+            train: devices.map(|device| task.samples(device)).sum(),
+            test: task.test_samples().unwrap_or(0),
+            classes: task.classes().unwrap_or(0),
+            shape: Vec::new(),
         }
     }
 

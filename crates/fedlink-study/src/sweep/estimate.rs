@@ -10,7 +10,6 @@ use fedlink::spec::{Config, Spec};
 use fedlink::system::simulation::Simulation;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The pace of this machine at one kind of run while as many runs are computed side by side as in the sweep.
@@ -189,7 +188,7 @@ fn measure(
     let parts = &plan.sweep.parts;
     if plan.round_cost(run) * at_once as f64 > HEAVY
         && let Ok(spec) = probe.resolve(parts)
-        && let Ok(pace) = pace(plan, run, &spec, pool, 1)
+        && let Ok(pace) = pace(plan, &spec, pool, 1)
     {
         let devices = plan.needs(run).trained as f64 / probe.data.devices as f64;
         return Ok(Pace { round: devices * pace.round, ..pace });
@@ -197,19 +196,13 @@ fn measure(
     // Evaluations are measured apart.
     let mut config = run.spec.config().clone();
     config.run.evaluate_every = u64::from(u32::MAX);
-    pace(plan, run, &config.resolve(parts)?, pool, at_once)
+    pace(plan, &config.resolve(parts)?, pool, at_once)
 }
 
 /// The pace of `spec`, `at_once` runs of it side by side.
-fn pace(
-    plan: &Plan,
-    run: &Run,
-    spec: &Spec,
-    pool: &rayon::ThreadPool,
-    at_once: usize,
-) -> Result<Pace, Error> {
+fn pace(plan: &Plan, spec: &Spec, pool: &rayon::ThreadPool, at_once: usize) -> Result<Pace, Error> {
     let (most_seconds, most_rounds) = PER_CURVE;
-    let new = || Simulation::new(spec.with_work(Arc::clone(plan.dataset(run)))?);
+    let new = || Simulation::new(spec.with_work(plan.work(spec)?)?);
     let mut simulations: Vec<Simulation> = (0..at_once).map(|_| new()).collect::<Result<_, _>>()?;
     let rounds = |simulations: &mut [Simulation], rounds: u64| -> Result<f64, Error> {
         let begun = Instant::now();

@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::experiment::{Curve, Run, Sweep};
 use fedlink::data::catalog::entry;
 use fedlink::data::{DataError, Dataset};
-use fedlink::spec::BatchSize;
+use fedlink::learn::task::Work;
+use fedlink::spec::{BatchSize, ConfigError, Spec};
 use fedlink::system::simulation::{Needs, Simulation};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -55,8 +56,17 @@ impl Plan {
         let (mut stand_ins, mut needs, mut files) = (Vec::new(), Vec::new(), Vec::new());
         for Curve { spec, .. } in &sweep.curves {
             let name = &spec.data.dataset;
+            if let Some(task) = sweep.parts.make_task(spec)? {
+                let fact = || DataFact::of_task(&*task, spec, sweep.parts.texts(name));
+                data.entry(name.clone()).or_insert_with(fact);
+                let mut simulation = Simulation::new(spec.with_work(task)?)?;
+                needs.push(simulation.needs()?);
+                files.push(file_facts(spec, &mut data)?);
+                continue;
+            }
             if !datasets.contains_key(name) {
                 let given = sweep.parts.find_dataset(name);
+                check_given(spec, given.is_some())?;
                 let load = || given.map_or_else(|| fedlink::data::load(name, folders), Ok);
                 let dataset = match (load(), entry(name)) {
                     (Err(DataError::Missing { .. }), Some(entry)) if estimates => {
@@ -70,14 +80,7 @@ impl Plan {
             }
             let mut simulation = Simulation::new(spec.with_work(Arc::clone(&datasets[name]))?)?;
             needs.push(simulation.needs()?);
-            let read = spec.files();
-            for path in read.iter().cloned() {
-                if let Entry::Vacant(unknown) = data.entry(path) {
-                    let fact = DataFact::of_file(Path::new(unknown.key()))?;
-                    unknown.insert(fact);
-                }
-            }
-            files.push(read);
+            files.push(file_facts(spec, &mut data)?);
         }
         Ok(Self { sweep, data, datasets, files, needs, stand_ins })
     }
@@ -114,9 +117,18 @@ impl Plan {
         &self.datasets
     }
 
-    /// The data set of a run.
-    pub fn dataset(&self, run: &Run) -> &Arc<Dataset> {
-        &self.datasets[&run.spec.data.dataset]
+    /// The data set of `run`, or a new task of it.
+    pub fn work(&self, run: &Spec) -> Result<Work, ConfigError> {
+        match self.sweep.parts.make_task(run)? {
+            Some(task) => Ok(Work::from(task)),
+            None => Ok(Work::from(Arc::clone(&self.datasets[&run.data.dataset]))),
+        }
+    }
+
+    /// Whether runs must be made one after the other: the code of custom tasks need not stand being called
+    /// by two runs at a time.
+    pub fn is_serial(&self) -> bool {
+        self.sweep.curves.iter().any(|curve| self.sweep.parts.has_task(&curve.spec.data.dataset))
     }
 
     /// Digests of the data that a run depends on, by name.
@@ -127,7 +139,7 @@ impl Plan {
 
     /// A run from its start.
     pub fn simulation(&self, run: &Run) -> Result<Simulation, fedlink::Error> {
-        Simulation::new(run.spec.with_work(Arc::clone(self.dataset(run)))?)
+        Simulation::new(run.spec.with_work(self.work(&run.spec)?)?)
     }
 
     /// The needs of a round of a run.
@@ -139,7 +151,8 @@ impl Plan {
     /// 20·d per step for the optimizer, 10·d per report, and 2·d per test sample that is evaluated.
     pub fn cost(&self, run: &Run) -> f64 {
         let config = &run.spec;
-        let evaluations = 2.0 * self.dataset(run).test.len() as f64 / config.run.evaluate_every as f64;
+        let tested = self.data.get(&config.data.dataset).map_or(0, |fact| fact.test);
+        let evaluations = 2.0 * tested as f64 / config.run.evaluate_every as f64;
         config.run.rounds as f64 * (self.round_cost(run) + self.needs(run).dim as f64 * evaluations)
     }
 
@@ -179,6 +192,28 @@ impl Plan {
         }
         mine
     }
+}
+
+/// The files that a curve reads besides its data set; `data` has the facts of each.
+fn file_facts(spec: &Spec, data: &mut DataFacts) -> Result<Vec<String>, Error> {
+    let read = spec.files();
+    for path in read.iter().cloned() {
+        if let Entry::Vacant(unknown) = data.entry(path) {
+            let fact = DataFact::of_file(Path::new(unknown.key()))?;
+            unknown.insert(fact);
+        }
+    }
+    Ok(read)
+}
+
+/// Refuses data or a task of a program that were not given.
+fn check_given(spec: &Spec, is_given: bool) -> Result<(), ConfigError> {
+    let name = &spec.data.dataset;
+    let origin = spec.custom.get(name).filter(|_| !is_given);
+    origin.map_or(Ok(()), |origin| {
+        let problem = format!("is \"{name}\", data or a task of a program ({origin}) that was not given");
+        Err(ConfigError::new("data.dataset", problem))
+    })
 }
 
 /// `I/N`: share I of N of the runs of a sweep, counted from 1.

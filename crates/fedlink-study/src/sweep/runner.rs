@@ -142,8 +142,10 @@ impl<'a> Runner<'a> {
                 lock(&finished).push(result);
             }
         };
+        let threads = self.pool.current_num_threads();
+        let at_once = if self.plan.is_serial() { 1 } else { side_by_side(threads, runs.len()) };
         std::thread::scope(|scope| {
-            for _ in 0..side_by_side(self.pool.current_num_threads(), runs.len()) {
+            for _ in 0..at_once {
                 scope.spawn(work);
             }
         });

@@ -104,7 +104,8 @@ pub struct CurveResult {
     pub keys: CurveKeys,
     /// Its run at the first seed.
     pub spec: Spec,
-    /// Mean distance of the devices' class mixes from the overall one, at the first seed.
+    /// Mean distance of the devices' class mixes from the overall one, at the first seed; not a number for a
+    /// custom task.
     pub heterogeneity: f64,
     /// The runs that have ended, one per seed; if none has, the runs that were begun. Means are over these,
     /// so that a stopped run is never averaged with one that has ended.

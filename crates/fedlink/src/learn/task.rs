@@ -120,6 +120,33 @@ pub trait Task: Send + Sync {
     fn local_steps(&self, _t: u64, _device: DeviceId) -> Option<LocalSteps> {
         None
     }
+
+    /// The number of test samples, if it is known; a folder of results records it.
+    fn test_samples(&self) -> Option<usize> {
+        None
+    }
+
+    /// The number of classes, if there are any; a claim is not decided by accuracies that a model without
+    /// learning reaches.
+    fn classes(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether the task keeps the states of all devices itself; a checkpoint then has what [`Self::save`]
+    /// returns.
+    fn keeps_states_itself(&self) -> bool {
+        false
+    }
+
+    /// The states of all devices, of a task that keeps them itself.
+    fn save(&self) -> Result<Vec<u8>, TaskError> {
+        Ok(Vec::new())
+    }
+
+    /// Restores the states that [`Self::save`] returned.
+    fn load(&self, _states: &[u8]) -> Result<(), TaskError> {
+        Ok(())
+    }
 }
 
 /// The training of devices, in parallel or in cohorts.

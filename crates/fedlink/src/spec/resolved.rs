@@ -111,7 +111,8 @@ impl Config {
         ] {
             name.clone_into(key);
         }
-        self.custom.insert(name.to_owned(), TASK.into());
+        // A folder keeps the origin of its task.
+        self.custom.entry(name.to_owned()).or_insert_with(|| TASK.into());
     }
 
     /// The configuration with every default written out; unchanged if it is not valid.
@@ -174,9 +175,9 @@ impl Spec {
             let name = task.name();
             resolved.config.learn_by_task(&name);
             let Choices { partition, model, optimizer, .. } = &mut shared.parts;
-            let none = Table::new();
-            (*partition, *model) = (absent(&name, TASK, &none), absent(&name, TASK, &none));
-            *optimizer = absent(&name, TASK, &none);
+            let (none, origin) = (Table::new(), &resolved.config.custom[&name]);
+            (*partition, *model) = (absent(&name, origin, &none), absent(&name, origin, &none));
+            *optimizer = absent(&name, origin, &none);
             shared.facts.optimizer = optimizer.facts(&self.scope())?;
             rules::check(&resolved.config, &shared.parts, &shared.facts, shared.rate)?;
         }

@@ -166,7 +166,7 @@ impl Simulation {
             ledger: server.record(),
             states: fleet.states(),
             server: server.saved()?,
-            adversary: fleet.saved(),
+            adversary: fleet.saved().map_err(CheckpointError::State)?,
             extension: server.extension(server.record()),
         };
         checkpoint::write(server.owner(), &state, to)

@@ -58,13 +58,21 @@ pub trait Optimizer: Send + Sync {
 }
 
 /// Facts of a local optimizer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OptimizerFacts {
     /// The rate if `learn.rate` is left out.
     pub default_rate: f64,
     /// Whether a step is the rate times the gradient.
     pub is_plain_descent: bool,
+}
+
+/// The facts of an optimizer that is not known: its rate is that of the default one, so that a custom task has
+/// the same `learn.rate` wherever it runs.
+impl Default for OptimizerFacts {
+    fn default() -> Self {
+        Self { default_rate: 1e-3, is_plain_descent: false }
+    }
 }
 
 impl Kind for dyn Optimizer {

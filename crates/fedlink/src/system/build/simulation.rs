@@ -152,8 +152,11 @@ fn check_steps(spec: &Spec, task: &dyn Task, by_steps: bool) -> Result<(), Confi
     let name = task.name();
     if spec.facts().correction.corrects {
         let problem = format!(
-            "is \"{correction}\", but the task {name} does not add corrections to its gradients; write \
-             {}, or define the local steps of the task",
+            "is \"{correction}\", but the task {name} makes its local steps by code of its own, so that the \
+             correction of the gradient of each step cannot be applied from outside; write {} and correct \
+             the gradients in the task, or use keys of the server in its place: compress.feedback, \
+             learn.server_optimizer (a task in Rust may add Job::adjustment to its gradients and define \
+             Task::local_steps)",
             parts_with::<dyn Correction>(|facts| !facts.corrects)
         );
         return Err(ConfigError::new("learn.correction", problem));

@@ -2,6 +2,7 @@
 
 use super::{Fleet, lock};
 use crate::base::state::{MAX_COUNT, Persist, State, StateError};
+use crate::learn::task::TaskError;
 use crate::system::device::PersistentState;
 use std::sync::Mutex;
 
@@ -24,23 +25,35 @@ impl Fleet {
         states.len() == self.states.len() && states.iter().all(fits)
     }
 
-    /// The state of the adversarial devices and that of the correction, if it keeps any.
-    pub(crate) fn saved(&self) -> State {
-        let adversary = self.adversary.as_ref().map(Persist::save).unwrap_or_default();
+    /// The state of the adversarial devices, that of the correction and that of the task, as far as they keep
+    /// any.
+    pub(crate) fn saved(&self) -> Result<State, StateError> {
+        let mut saved = self.adversary.as_ref().map(Persist::save).unwrap_or_default();
         if self.corrections.keeps_state() {
-            return State::of(&(adversary, self.corrections.save()));
+            saved = State::of(&(saved, self.corrections.save()));
         }
-        adversary
+        if self.task.keeps_states_itself() {
+            saved = State::of(&(saved, self.task.save().map_err(|error| of_task(&error))?));
+        }
+        Ok(saved)
     }
 
     /// Restores the state that [`Fleet::saved`] returned; a failure changes nothing.
     pub(crate) fn load(&mut self, state: State) -> Result<(), StateError> {
+        let (state, of_devices) = if self.task.keeps_states_itself() {
+            let (state, states): (State, Vec<u8>) = state.read()?;
+            (state, Some(states))
+        } else {
+            (state, None)
+        };
         let (adversary, corrections) =
             if self.corrections.keeps_state() { state.read()? } else { (state, State::default()) };
         let before = self.corrections.save();
         let named = |error: StateError| StateError(format!("learn.correction: {error}"));
         self.corrections.load(corrections).map_err(named)?;
-        let result = self.adversary.as_mut().map_or(Ok(()), |one| one.load(adversary));
+        let result =
+            of_devices.map_or(Ok(()), |states| self.task.load(&states).map_err(|error| of_task(&error)));
+        let result = result.and_then(|()| self.adversary.as_mut().map_or(Ok(()), |one| one.load(adversary)));
         if result.is_err() {
             let _ = self.corrections.load(before);
         }
@@ -51,4 +64,8 @@ impl Fleet {
     pub(crate) fn restore(&mut self, states: Vec<Mutex<PersistentState>>) {
         self.states = states;
     }
+}
+
+fn of_task(error: &TaskError) -> StateError {
+    StateError(format!("task: {error}"))
 }
