@@ -136,9 +136,8 @@ class Mine(fedlink.Task):
     def evaluate(self, theta):
         return 0.5, float(numpy.abs(theta - 1.5).mean())
 
-study = fedlink.run(
-    {{"schedule.k": 2, "run.rounds": 4}}, task=Mine, out=sys.argv[1], seeds={seeds}, resume=True, progress=False
-)
+settings = {{"schedule.k": 2, "run.rounds": 4}}
+study = fedlink.run(settings, task=Mine, out=sys.argv[1], seeds={seeds}, resume=True, progress=False)
 print(*[run.digest for run in study.runs])
 """
 
@@ -253,8 +252,8 @@ def test_a_correction_of_local_steps_is_refused_with_the_reason_and_the_remedy(t
     config = {"schedule.policy": "bc", "schedule.k": 2, "run.rounds": 2}
     config.update({"learn.optimizer": "sgd", "learn.rate": 1e-3, "learn.correction": correction})
     reason = r"learn.correction: is \"\w+\", but the task points makes its local steps by code of its own.*"
-    reason += r"cannot be applied from outside; write learn.correction = \"none\" and correct the gradients in the task, or use "
-    reason += "keys of the server in its place: compress.feedback, learn.server_optimizer"
+    reason += r"cannot be applied from outside; write learn.correction = \"none\" and correct the gradients "
+    reason += "in the task, or use keys of the server in its place: compress.feedback, learn.server_optimizer"
     with pytest.raises(ValueError, match=reason):
         fedlink.simulate(config, task=Points(0))
     with pytest.raises(ValueError, match=reason):
