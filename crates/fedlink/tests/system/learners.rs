@@ -408,7 +408,7 @@ fn tasks_and_nodes_that_add_no_corrections_refuse_them() {
         (
             "learn.correction",
             toml::Value::from("prox"),
-            "learn.correction: is \"prox\", but the task Plain does not add",
+            "learn.correction: is \"prox\", but the task Plain makes its local steps",
         ),
         (
             "learn.aggregate",
