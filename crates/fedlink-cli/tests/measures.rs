@@ -193,8 +193,13 @@ fn the_log_of_all_devices_has_the_transmissions_and_all_other_devices() {
     let (sent, all) = (lines("sent"), lines("all"));
     // Two curves of twelve rounds with eight devices, one of which is scheduled, and the header.
     assert_eq!((sent.len(), all.len()), (1 + 2 * 12, 1 + 2 * 12 * 8));
-    let scheduled: Vec<String> = all.iter().filter(|line| !line.contains("not-scheduled")).cloned().collect();
+    // The decisions of the policy follow the columns of a transmission.
+    let columns = sent[0].split(',').count();
+    let first = |line: &String| line.split(',').take(columns).collect::<Vec<&str>>().join(",");
+    let scheduled: Vec<String> =
+        all.iter().filter(|line| !line.contains("not-scheduled")).map(first).collect();
     assert_eq!(scheduled, sent);
+    assert!(all[0].ends_with(",score,probability,threshold,queue,order,block_gains,amplitudes"));
     assert_eq!(text(&folder, "sent/results.csv"), text(&folder, "all/results.csv"));
     // The other log is not there yet, and is made.
     run(&["two.toml", "--out", "sent", "--resume", "--log-rounds=all"]);
@@ -216,10 +221,9 @@ fn claims_about_the_worst_need_fairness_to_be_recorded() {
     let said = output(&folder, &["run", "two.toml", "--out", "out"]);
     assert!(said.contains("used: holds"), "{said}");
     let header = text(&folder, "out/results.csv").lines().next().unwrap().to_owned();
-    assert!(
-        header
-            .ends_with("class_9,worst_class,worst_tenth,device_deviation,device_gini,jain,max_age,mean_age")
-    );
+    assert!(header.ends_with(
+        "class_9,worst_class,worst_tenth,device_deviation,device_gini,worst_device,jain,max_age,mean_age"
+    ));
     assert_eq!(
         json(&folder, "out/summary.json")[0]["runs"][0]["device_accuracy"].as_array().unwrap().len(),
         8

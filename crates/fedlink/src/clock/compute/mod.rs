@@ -136,7 +136,7 @@ mod tests {
         };
         for key in ["clock.cycles.hz", "clock.cycles.per_sample", "energy.kappa", "energy.idle_w"] {
             let error = of(key, "1e308").unwrap_err();
-            assert!(error.starts_with(&format!("{key}: is 1e308, but must be")), "{error}");
+            assert!(error.contains(&format!("{key}: is 1e308, but must be")), "{error}");
             assert_eq!(of(key, "1e-3"), Ok(()), "{key}");
         }
         assert!(of("clock.cycles.hz", "[1e9, 1e308]").is_err() && of("clock.cycles.hz", "0.0").is_err());

@@ -161,13 +161,15 @@ fn the_bias_over_hadamard_rotations_is_below_a_hundredth_but_for_few_equal_entri
 }
 
 #[test]
-fn an_update_of_two_equal_entries_has_a_bias_of_half_its_norm() {
-    // Half of the rotated entries are zero and are coded as signs: every draw gives v and errors of its size,
-    // which are the same function of the two signs.
-    let mut two = vec![0.0; 4096];
-    (two[5], two[900]) = (1.0, 1.0);
-    let bias = bias(&two, 4096, 300).max(0.0).sqrt();
-    assert!((0.4..0.6).contains(&bias), "{bias} of the norm");
+fn an_update_of_two_unequal_entries_has_the_bias_of_their_ratio() {
+    // The signs of the rotated update are those of the larger entry: v̂ = ((r² + 1)/r, 0) in every draw, and
+    // ‖v̂ − v‖ = ‖(1/r, −1)‖ = ‖v‖/r.
+    for larger in [1.25f32, 2.0, 8.0] {
+        let mut two = vec![0.0; 4096];
+        (two[5], two[900]) = (larger, -1.0);
+        let bias = bias(&two, 4096, 2).sqrt();
+        assert!((bias * f64::from(larger) - 1.0).abs() < 1e-4, "{bias} of the norm for {larger}");
+    }
 }
 
 #[test]

@@ -131,7 +131,7 @@ mod tests {
         let mut evaluation = evaluation(&[(1, 4), (0, 0), (3, 4)]);
         table.add_to(&mut evaluation);
         let names: Vec<&str> = evaluation.metrics.iter().map(|(name, _)| name.as_str()).collect();
-        let devices = ["worst_class", "worst_tenth", "device_deviation", "device_gini"];
+        let devices = ["worst_class", "worst_tenth", "device_deviation", "device_gini", "worst_device"];
         assert_eq!(names, [&["class_0", "class_2"], &devices[..]].concat());
         assert_eq!(class_accuracies(&evaluation.metrics), [Some(0.25), None, Some(0.75)]);
         let devices = table.accuracies(&class_accuracies(&evaluation.metrics));
