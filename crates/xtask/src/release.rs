@@ -22,7 +22,7 @@ fn crates_citation_and_changelog_name_one_release_and_one_day() {
 
     // Crates of this workspace require each other in the same version.
     let asked: Vec<_> = manifest.lines().filter(|line| line.contains("path = \"crates/")).collect();
-    assert_eq!(asked.len(), 7);
+    assert_eq!(asked.len(), 8);
     for line in asked {
         assert!(line.contains(&format!("version = \"{version}\"")), "{line}");
     }

@@ -145,7 +145,7 @@ fn force_replaces_the_files_that_fedlink_wrote_and_no_others() {
         "run two.toml --quick --quiet --out",
         "bound --draws 1 --rounds 20 --out",
         "run fig3 --set bound.rounds=20 --quiet --out",
-        "plan --rounds 20 --devices 10 --k 1..=3 --tau 1..=2 --samples 2 --out",
+        "bound plan --rounds 20 --devices 10 --k 1..=3 --tau 1..=2 --samples 2 --out",
     ];
     for (i, command) in commands.iter().enumerate() {
         let thesis = TempDir::new_in(folder.path()).unwrap();

@@ -104,7 +104,7 @@ code merge small/out --partial --quiet
 code bound --rounds 20 --out small/bound
 code run fig3 --set bound.rounds=20 --out small/figure
 code link-budget --set radio.bandwidth_hz=1e6 --out small/links
-code plan --rounds 20 --out small/plan
+code bound plan --rounds 20 --out small/plan
 code man --out small/man
 code data preview digits --out small/digits.png
 code data get mnist --data-dir small --quiet
