@@ -106,7 +106,8 @@ pub fn worth_chart(answer: &Answer) -> Vec<(String, Bars)> {
         .collect()
 }
 
-/// The geometric mean of the best costs over two keys of numbers, such as K and τ; none if there are not two, or no costs.
+/// The geometric mean of the best costs over two keys of numbers, such as K and τ; none if there are not two,
+/// or no costs.
 pub fn map_chart(answer: &Answer) -> Option<HeatMap> {
     let ordered: Vec<(&String, &Vec<serde_json::Value>)> = answer
         .searched

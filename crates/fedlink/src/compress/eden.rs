@@ -11,10 +11,10 @@
 //! Over uniform rotations the unbiased scale is exact, E\[v̂\] = v. Over H·D it is so only nearly: with few
 //! entries that matter x has few values. The measured bias ‖E\[v̂\] − v‖ at d = 4096 and n = d is below
 //! 0.01·‖v‖ for one entry alone, for normal entries and for their cubes, and 0.06·‖v‖ for six equal entries
-//! above a floor of a hundredth of them (a test measures all four). For two entries (r, 1), r > 1, and nothing
-//! else, the signs of x are those of the larger entry alone, in every draw: v̂ = ((r² + 1)/r, 0), and the bias
-//! is ‖v‖/r (another test). The scheme therefore does not declare "unbiased", but the equation that holds for every update: since ⟨v̂, v⟩ = ‖x_s‖²/p exactly, E‖v̂ − v‖² =
-//! E‖v̂‖² − ‖v‖².
+//! above a floor of a hundredth of them (a test measures all four). For two entries (r, 1), r > 1, and
+//! nothing else, the signs of x are those of the larger entry alone, in every draw: v̂ = ((r² + 1)/r, 0), and
+//! the bias is ‖v‖/r (another test). The scheme therefore does not declare "unbiased", but the equation that
+//! holds for every update: since ⟨v̂, v⟩ = ‖x_s‖²/p exactly, E‖v̂ − v‖² = E‖v̂‖² − ‖v‖².
 //!
 //! # Bounds
 //! Let x_s be the n coded entries, c their centroids, c₁ and c_L the smallest and the largest one. As every

@@ -67,8 +67,8 @@ pub struct OptimizerFacts {
     pub is_plain_descent: bool,
 }
 
-/// The facts of an optimizer that is not known: its rate is that of the default one, so that a custom task has
-/// the same `learn.rate` wherever it runs.
+/// The facts of an optimizer that is not known: its rate is that of the default one, so that a custom task
+/// has the same `learn.rate` wherever it runs.
 impl Default for OptimizerFacts {
     fn default() -> Self {
         Self { default_rate: 1e-3, is_plain_descent: false }
