@@ -1,7 +1,7 @@
 //! Ranges of numbers; each error names the key, the value and the values that are allowed.
 
 use super::ConfigError;
-use std::fmt::Display;
+use std::fmt::{Display, LowerExp};
 use std::ops::RangeInclusive;
 
 /// The range of a key, as `#[key(range = "…")]` states it.
@@ -67,13 +67,14 @@ pub trait Ranged {
 
 impl Ranged for f64 {
     fn check(&self, key: &str, range: &Range) -> Result<(), ConfigError> {
-        if range.has(*self) { Ok(()) } else { Err(range.refuse(key, self, self.is_finite())) }
+        if range.has(*self) { Ok(()) } else { Err(range.refuse(key, &shown(*self), self.is_finite())) }
     }
 }
 
 impl Ranged for f32 {
     fn check(&self, key: &str, range: &Range) -> Result<(), ConfigError> {
-        if range.has(f64::from(*self)) { Ok(()) } else { Err(range.refuse(key, self, self.is_finite())) }
+        let wide = f64::from(*self);
+        if range.has(wide) { Ok(()) } else { Err(range.refuse(key, &shown(*self), self.is_finite())) }
     }
 }
 
@@ -110,7 +111,17 @@ pub fn number(key: &str, value: f64, ok: impl Fn(f64) -> bool, allowed: &str) ->
     if value.is_finite() && ok(value) {
         return Ok(());
     }
-    Err(must_be(key, value, allowed))
+    Err(must_be(key, shown(value), allowed))
+}
+
+/// A number as messages show it: a very large or very small one with an exponent, not with its digits.
+fn shown(value: impl Display + LowerExp + Into<f64> + Copy) -> String {
+    let size = value.into().abs();
+    if size == 0.0 || !size.is_finite() || (1e-5..1e16).contains(&size) {
+        format!("{value}")
+    } else {
+        format!("{value:e}")
+    }
 }
 
 fn must_be(key: &str, value: impl Display, allowed: &str) -> ConfigError {
@@ -132,6 +143,8 @@ mod tests {
         }
         let error = Some(2.0).check("energy.share", &SHARE).unwrap_err().to_string();
         assert_eq!(error, "energy.share: is 2, but must be > 0 and ≤ 1");
+        let error = 1e308.check("energy.share", &SHARE).unwrap_err().to_string();
+        assert_eq!(error, "energy.share: is 1e308, but must be > 0 and ≤ 1");
         assert!(None::<f64>.check("x", &SHARE).is_ok());
         let remark = Range { min: Some((0.0, true)), max: Some((5.0, true)), words: "0 (all have B) ..= 5" };
         assert_eq!((-1.0).check("x", &remark).unwrap_err().to_string(), "x: is -1, but must be in 0..=5");
