@@ -605,7 +605,7 @@ def link_budget(
     parts: Sequence[_Part],
     rounds: _Whole | None = None,
     data_dir: _Path | None = None,
-    policies: Sequence[str] = (),
+    policies: Sequence[str] = ...,
     seeds: _Whole | None = None,
 ) -> LinkBudget: ...
 def dataset(name: str, text: str, settings: dict[str, Any]) -> Dataset: ...
