@@ -10,8 +10,8 @@ use crate::base::units::{Bits, DeviceId};
 /// A property that this finds no contradiction to may still be wrong: it encodes a few thousand updates.
 ///
 /// ```
-/// use fedlink::compress::{contract, uncompressed::Uncompressed};
-/// assert_eq!(contract::findings(&Uncompressed {}), [""; 0]);
+/// use fedlink::compress::{Sign, contract};
+/// assert_eq!(contract::findings(&Sign::default()), [""; 0]);
 /// ```
 pub fn findings(scheme: &dyn Compressor) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
