@@ -356,7 +356,7 @@ def test_low_rank_sends_outer_products_of_the_given_layers():
 
 
 def test_the_name_of_version_0_2_is_refused_with_the_new_one():
-    for name, now in [("radio", "link_budget"), ("PlanCell", "PlanPoint")]:
+    for name, now in [("radio", "link_budget"), ("PlanCell", "BoundPoint"), ("PlanPoint", "BoundPoint")]:
         with pytest.raises(AttributeError, match=rf"fedlink\.{name} is called fedlink\.{now}"):
             getattr(fedlink, name)
     with pytest.raises(TypeError, match="run: cell= is called share="):
