@@ -248,6 +248,14 @@ impl<'a> RunBench<'a> {
         }
     }
 
+    /// Checks that a spec can run with its data.
+    pub fn check(&self, spec: &Spec) -> Result<(), Error> {
+        let run = Run::new(0, spec.clone());
+        let curve = (String::new(), spec.clone());
+        let sweep = Sweep::of_runs(self.experiment.clone(), vec![curve], vec![run], self.tools.parts);
+        self.base.of_sweep(sweep, self.tools.folders).map(drop)
+    }
+
     /// Does runs of specs with labels, and returns their results in order; none if the user stops.
     pub fn run_all(
         &self,

@@ -44,6 +44,8 @@ impl Insight<'_, '_> {
             let screened = self.bench.resolve(&with).map_err(Error::from).and_then(|spec| {
                 let tools = &self.bench.tools;
                 let judged = screen(&spec, tools.parts, tools.folders, self.request, 0)?;
+                // Twice the devices may need more data than there are.
+                self.bench.check(&spec)?;
                 Ok((spec, judged))
             });
             match screened {

@@ -67,14 +67,14 @@ pub trait Ranged {
 
 impl Ranged for f64 {
     fn check(&self, key: &str, range: &Range) -> Result<(), ConfigError> {
-        if range.has(*self) { Ok(()) } else { Err(range.refuse(key, &shown(*self), self.is_finite())) }
+        if range.has(*self) { Ok(()) } else { Err(range.refuse(key, shown(*self), self.is_finite())) }
     }
 }
 
 impl Ranged for f32 {
     fn check(&self, key: &str, range: &Range) -> Result<(), ConfigError> {
         let wide = f64::from(*self);
-        if range.has(wide) { Ok(()) } else { Err(range.refuse(key, &shown(*self), self.is_finite())) }
+        if range.has(wide) { Ok(()) } else { Err(range.refuse(key, shown(*self), self.is_finite())) }
     }
 }
 
