@@ -164,7 +164,7 @@ def test_a_run_with_a_task_that_keeps_state_is_resumed_to_the_same_bits(tmp_path
     whole = fedlink.run(config, task=kind, seeds=2, out=tmp_path / "whole", progress=False)
     for run in whole.runs:
         assert fedlink.simulate({**config, "run.seed": run.seed}, task=kind()).digest == run.digest
-    # The flag is no part of the identity: a file.
+    # The flag does not affect the identity; a file records it.
     flag = tmp_path / "stop"
     stops = type(kind.__name__, (kind,), {"evaluate": _stopping(kind, os.fspath(flag))})
     flag.write_text("")

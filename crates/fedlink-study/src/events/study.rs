@@ -188,7 +188,7 @@ impl Study {
         }
     }
 
-    /// The run of this name; it becomes known if it is not.
+    /// The run of this name, which is added if it is new.
     fn run(&mut self, name: &str) -> &mut WatchedRun {
         let next = self.runs.len();
         let index = *self.index.entry(name.to_owned()).or_insert(next);
